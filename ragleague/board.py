@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from arena.ratings.results import Ratings
 
 Plot = Literal["compare", "ratings", "matrix"]
-"""A kind of picture: all scores side by side, the ratings with their intervals, or the win matrix."""
+"""A kind of picture: all scores side by side, the ratings with their intervals, or the matrix of wins."""
 _PLOTS = ("compare", "ratings", "matrix")
 _NOT_IN_A_KEY = re.compile(r"[^\w./ -]", re.ASCII)
 """Characters that MLflow refuses in names of metrics."""
@@ -60,7 +60,9 @@ class Board:
 
     @property
     def conclusion(self) -> Conclusion:
-        """The conclusion: ``headline``, ``sentence``, and ``standing``, which is ``decided``, ``care`` or ``none``.
+        """The conclusion: ``headline``, ``sentence``, and ``standing``.
+
+        The standing is ``decided``, ``care`` if a trust check failed, or ``none`` if there is no conclusion.
 
         Example:
             >>> rl.open("demo/rag-handbook.db").conclusion.headline
@@ -80,7 +82,7 @@ class Board:
 
     @property
     def complete(self) -> bool:
-        """Whether all judgments that the tournament asks for have been made.
+        """Whether the tournament has all answers and judgments that it plans.
 
         Example:
             >>> rl.open("demo/rag-handbook.db").complete
@@ -156,7 +158,7 @@ class Board:
                 if score.name in chosen
             ]
             if not frames:
-                raise InputError(f"{of!r} has no score of a single query; try by='agent'")
+                raise InputError(f"{of!r} has no scores by query; give by='agent'")
             table = pd.concat(frames, ignore_index=True)
             return table[["score", "query_id", *(name for name in table if name not in {"score", "query_id"})]]
         rows = [
@@ -207,10 +209,11 @@ class Board:
             return compare(store, self.tournament, new, old, on=scores, margin=argument("margin", float, margin))
 
     def plot(self, what: Plot = "compare", path: str | Path | None = None) -> NotebookPicture:
-        """A picture that a notebook shows at the end of a cell.
+        """Plot scores, ratings or wins; a notebook shows the returned picture at the end of a cell.
 
         Args:
-            what: ``compare``, ``ratings`` or ``matrix``.
+            what: ``compare`` (all scores side by side), ``ratings`` (with intervals) or ``matrix`` (wins against each
+                agent).
             path: a ``.svg``, ``.png`` or ``.html`` file to write the picture to.
 
         Raises:
@@ -223,7 +226,7 @@ class Board:
             raise InputError(f"no plot {what!r}; there are {', '.join(_PLOTS)}")
         picture = self._picture(what)
         if picture is None:
-            raise InputError(f"{self.tournament}: nothing to plot as {what!r}: no agent has a rating")
+            raise InputError(f"{self.tournament}: cannot plot {what!r}: no agent has a rating or score yet")
         return drawn(picture, path, self.tournament)
 
     def report(self, path: str | Path = "report.html") -> Path:

@@ -141,7 +141,7 @@ def load(
 
 
 def _tables(rows: Any, name: str) -> Any:
-    """Tables in the form that ``load_dataset`` takes."""
+    """Convert rows, or the path of a file, to tables in the form that ``load_dataset`` takes."""
     if isinstance(rows, str | Path):
         if not str(rows):
             raise InputError(f"{name}: the name of a file is empty; name a file")
@@ -149,7 +149,7 @@ def _tables(rows: Any, name: str) -> Any:
     if hasattr(rows, "iterrows"):
         if not rows.columns.is_unique:
             repeated = rows.columns[rows.columns.duplicated()][0]
-            raise InputError(f"{name}: column {str(repeated)!r} stands twice; rename one")
+            raise InputError(f"{name}: column {str(repeated)!r} occurs twice; rename one")
         return Table(name, rows.to_dict("records"))
     if isinstance(rows, Mapping):
         return _by_agent(rows, name)
@@ -168,7 +168,7 @@ def _tables(rows: Any, name: str) -> Any:
 
 
 def _by_agent(rows: Mapping[Any, Any], name: str) -> list[Any]:
-    """Tables keyed by agent, in the form that ``load_dataset`` takes."""
+    """Convert a mapping from agents to rows to tables in the form that ``load_dataset`` takes."""
     if not rows:
         raise InputError(f"{name}: the table has no rows; add at least one")
     if not all(str(agent).strip() for agent in rows):
@@ -247,7 +247,7 @@ def run(
         loaded = loaded if limit is None else loaded.limited(limit)
     else:
         if not hasattr(config, "agents"):
-            raise InputError(f"run: give a YAML file, or what rl.load read, and not {type(config).__name__}")
+            raise InputError(f"run: give a YAML file or the result of rl.load, and not {type(config).__name__}")
         if judge is None:
             raise InputError("run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'")
         if limit is not None:
@@ -351,7 +351,7 @@ class _Line:
         self._written_at = 0.0  # show each stage at least once, however short
 
     def more(self, task: str, wanted: int) -> None:
-        """Raise the stage's total: results led to further judgments."""
+        """Raise the stage's total by ``wanted``: results led to further judgments."""
         self._wanted[task] += wanted
 
     def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:  # noqa: ARG002 - the interface's

@@ -13,14 +13,14 @@ _HELP = "the tournament that 'ragleague_board' opens: its YAML file or its store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option ``--ragleague`` and the setting ``ragleague``."""
+    """Add pytest's command-line option ``--ragleague`` and its configuration setting ``ragleague``."""
     parser.getgroup("ragleague").addoption("--ragleague", metavar="CONFIG|STORE", help=_HELP)
     parser.addini("ragleague", _HELP, type="string", default="")
 
 
 @pytest.fixture(scope="session")
 def ragleague_board(pytestconfig: pytest.Config) -> Board:
-    """A fixture: the results of the tournament that ``--ragleague`` or the setting ``ragleague`` names."""
+    """A fixture with the results of the tournament that ``--ragleague`` or the setting ``ragleague`` names."""
     option = pytestconfig.getoption("--ragleague")
     setting = pytestconfig.getini("ragleague")
     if not (option or setting):

@@ -46,7 +46,7 @@ class Rated(Struct, frozen=True):
 
     @property
     def ratings(self) -> Ratings:
-        """Elo and Bradley-Terry ratings, ranks, and the judges' health.
+        """Elo and Bradley-Terry ratings, ranks, and the judge's consistency and biases.
 
         Example:
             >>> rl.rate("demo-verdicts.csv").ratings.by_rank[0].agent
@@ -170,11 +170,11 @@ _OPTIONS: Final = (
     (r"--by judge", "by_judge"),
     (r"--(cluster|covariate) ", r"\1 "),
 )
-"""Patterns for options of the command ``rate`` in messages, and the arguments of ``rate`` that replace them."""
+"""Patterns for options of ``ragleague rate`` in error messages, and the arguments of ``rate`` that replace them."""
 
 
 def _with_arguments(message: str) -> str:
-    """A message about a table in memory, with the command's options replaced by arguments of ``rate``."""
+    """Reword an error message about a table in memory: name arguments of ``rate`` in place of command-line options."""
     for option, given in _OPTIONS:
         message = re.sub(option, given, message)
     return message.replace("'}, '", "', '")

@@ -29,7 +29,7 @@ def frame(table: Table) -> pd.DataFrame:
 
 
 class NotebookPicture(Struct, frozen=True):
-    """A picture that notebooks display."""
+    """A picture that a notebook displays at the end of a cell."""
 
     picture: Picture
 
@@ -45,7 +45,7 @@ def drawn(picture: Picture, path: str | Path | None, title: str) -> NotebookPict
 
 
 def as_text(sections: Sequence[Section]) -> str:
-    """The text that the terminal prints for these sections."""
+    """The sections as plain text, as the terminal prints them."""
     from rich.console import Console
 
     from arena.present import terminal

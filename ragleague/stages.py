@@ -1,4 +1,4 @@
-"""The classes and functions from which you build your own stage in another distribution; see the page on it."""
+"""The classes and functions for building your own stage in another distribution; see ``docs/own-stage.md``."""
 
 from arena.boards.scores import ScoreBoard
 from arena.calibration.votes import ItemMeans

@@ -1,6 +1,6 @@
 """Access to the pages: roles, the file that assigns them to people, and the current viewer.
 
-Every action checks the viewer's role again, not only the drawing of the page.
+The role is checked when a page is drawn, and again by every action on it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from judges.sections import Section, as_list, load_section
 Action: TypeAlias = Literal["view", "vote", "edit"]
 
 _LONGEST: Final = 50
-"""Number of characters that a shortened name keeps."""
+"""Number of characters kept of an annotator's name that is too long to store."""
 _LONGEST_NAME: Final = 80
 _SKEW: Final = 60
-"""Seconds that the provider's clock may be behind the server's."""
+"""Seconds by which the identity provider's clock may be behind the server's."""
 
 
 class ViewerRole(StrEnum):
@@ -57,11 +57,11 @@ _REQUIRED_ROLE: Final[Mapping[Action, ViewerRole]] = {
 
 _IN_LOWER_CASE: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _NEVER_IN_ADDRESS: Final = frozenset('"(),:;<>[]\\')
-"""Characters that are valid only inside quotation marks, where mail servers may read a different address."""
+"""Characters that an e-mail address may have only in quotation marks; an address with one of them is refused."""
 
 
 def _address(entry: object) -> str | None:
-    """An e-mail address, or a domain as ``@example.com``, with ASCII letters in lower case; ``None`` if it is neither.
+    """Put an e-mail address, or a domain such as ``@example.com``, in lower case (ASCII letters); ``None`` if invalid.
 
     All other characters stay unchanged: case folding (``ß`` to ``ss``, the Kelvin sign to ``k``) or normalisation would
     map two addresses to one, and they may belong to different people.
@@ -93,12 +93,12 @@ Addresses: TypeAlias = Annotated[list[Annotated[str, AfterValidator(_is_address)
 
 
 class Access(Section):
-    """The roles file. A person who is listed under several roles has the highest."""
+    """The roles file: who has which role. A person who is listed under several roles has the highest."""
 
     default: ViewerRole
     """Role of people who sign in and whom the file does not list under another role."""
     viewer: Addresses = Field(default_factory=list)
-    """E-mail addresses, or whole domains as ``@example.com``."""
+    """E-mail addresses of people with this role, or whole domains as ``@example.com``."""
     voter: Addresses = Field(default_factory=list)
     editor: Addresses = Field(default_factory=list)
     trusted: Annotated[list[Annotated[str, AfterValidator(_is_issuer)]], BeforeValidator(as_list)] = Field(
@@ -106,10 +106,10 @@ class Access(Section):
     )
     """Issuers (``iss`` of the token) whose e-mail addresses are trusted even if no claim says they are verified."""
     hours: Annotated[float, Field(gt=0)] = 12
-    """Hours that a sign-in lasts."""
+    """Number of hours after which people have to sign in again."""
 
     def role_of(self, person: Person) -> ViewerRole:
-        """The person's role; the default role if the address is not verified."""
+        """The role that the file gives the person; the default role if the provider does not verify their address."""
         if person.email is None:
             return self.default
         entries = {person.email, "@" + person.email.rpartition("@")[2]}
@@ -121,11 +121,12 @@ class Person(Struct, frozen=True):
     """A person who has signed in.
 
     Attributes:
-        name: annotator name: the verified address, else the provider's identifier with the provider, so that nobody can
-            vote in another person's name.
+        name: name under which the person annotates: the verified e-mail address, else the provider's identifier of the
+            person with the provider, so that nobody can vote in another person's name.
         email: the e-mail address, normalised by ``_address``; ``None`` if the provider does not verify it.
-        issued: issue time of the token, in seconds since 1970.
-        identity: issuer and subject, which are unique (OpenID Connect Core 1.0, section 5.7).
+        issued: issue time of the identity token, in seconds since 1970.
+        identity: issuer and subject of the token, which together identify the person (OpenID Connect Core 1.0, section
+            5.7).
     """
 
     name: str
@@ -135,16 +136,16 @@ class Person(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The person's short name, which the pages show."""
+        """The name that the pages show: the e-mail address, else the provider's identifier of the person."""
         return self.email or f"sub:{self.identity[-1]}"
 
 
 def person_of(claims: Mapping[str, Any], access: Access, *, several: bool = False) -> Person | None:
-    """The person whom an identity token names; ``None`` if nobody is signed in, or the sign-in has expired.
+    """The person that an identity token names; ``None`` if nobody is signed in, or the sign-in has expired.
 
     Args:
         claims: the token's claims (OpenID Connect Core 1.0, sections 2 and 5.1), and ``is_logged_in``.
-        access: the roles file, which sets how long a sign-in lasts and which providers are trusted.
+        access: content of the roles file, which sets how long a sign-in lasts and which providers are trusted.
         several: whether several providers are configured; annotator names then include the provider.
     """
     issued, identity = claims.get("iat"), (claims.get("iss"), claims.get("sub"))
@@ -162,7 +163,7 @@ def person_of(claims: Mapping[str, Any], access: Access, *, several: bool = Fals
 
 
 def _name(whole: str) -> str:
-    """The annotator name; a name that is long or partly invisible is shortened and gets a digest of the whole name."""
+    """The name stored with annotations; a long or partly invisible name is shortened and a digest is appended."""
     with suppress(InputError):
         if whole.isprintable() and annotator_name(whole) == whole:
             return whole
@@ -171,10 +172,10 @@ def _name(whole: str) -> str:
 
 
 def _is_verified(claims: Mapping[str, Any], access: Access) -> bool:
-    """Whether the standard claim or Entra's ``xms_edov`` says that the address is verified, or its issuer is trusted.
+    """Whether the token says that the e-mail address is verified or, if it does not say, its issuer is trusted.
 
-    Entra ID sends no ``email_verified``. ``xms_edov``, an optional claim, says that the owner of the address's domain
-    has been verified.
+    The token says so in the standard claim ``email_verified`` or, from Entra ID, which does not send that claim, in the
+    optional claim ``xms_edov``: the owner of the address's domain has been verified.
     """
     if claims.get("email_verified") is not None:
         return claims["email_verified"] is True
@@ -186,10 +187,12 @@ def _is_verified(claims: Mapping[str, Any], access: Access) -> bool:
 class SignIns:
     """Decides which sign-ins are valid.
 
-    Signing out ends all sign-ins of a person, in every browser, tab and stored cookie.
+    Signing out ends all sign-ins of a person, in every browser, tab and stored cookie: a token is valid only if it was
+    issued later. The time of signing out is the issue time of the person's newest token or, if later, the server's time
+    minus ``_SKEW``, because the provider's clock may be behind.
 
-    The server keeps this state in memory only, so sign-ins from before its start are invalid: after a restart people
-    sign in again. If the server has seen a token of this person before, it compares times by the provider's clock.
+    The server keeps this state in memory only, so tokens from before its start are invalid: after a restart people sign
+    in again.
 
     Args:
         started: start time of the server, in seconds since 1970.
@@ -212,7 +215,7 @@ class SignIns:
 
 
 def providers(auth: Mapping[str, Any]) -> list[str | None]:
-    """Names of the providers in ``[auth.NAME]``; ``[None]`` if ``[auth]`` itself configures the only one."""
+    """Names of the identity providers in ``[auth.NAME]``; ``[None]`` if ``[auth]`` itself configures the only one."""
     names = [name for name, section in auth.items() if isinstance(section, Mapping) and name != "client_kwargs"]
     return [None] if auth.get("client_id") or not names else list(names)
 
@@ -221,15 +224,15 @@ def load_access(path: Path) -> Access:
     """Read a roles file.
 
     Raises:
-        ConfigError: one line that names the file, the key and the problem.
+        ConfigError: the file cannot be used; the one-line message names the file, the key and the problem.
     """
     return load_section(path, Access, ConfigError)
 
 
 ROLES_VARIABLE: Final = "RAGLEAGUE_UI_ROLES"
-"""Environment variable with the roles file; ``ui.serve`` sets it if people have to sign in."""
+"""Environment variable with the path of the roles file; ``ui.serve`` sets it if people have to sign in."""
 EVERYBODY_VARIABLE: Final = "RAGLEAGUE_UI_EVERYBODY"
-"""Environment variable with everybody's role; ``ui.serve`` sets it if nobody signs in."""
+"""Environment variable with the role that every viewer has; ``ui.serve`` sets it if people do not sign in."""
 
 _SIGN_INS: Final = SignIns(time.time())
 
@@ -254,7 +257,7 @@ def viewer() -> Person | None:
 
 
 def owner() -> bytes:
-    """The person or, without sign-in, their browser; empty if neither is known."""
+    """Bytes that identify the signed-in person or, without sign-in, the browser; empty if neither is known."""
     from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 
     person, cookie = viewer(), st.context.cookies.get("_streamlit_xsrf", "")
@@ -262,9 +265,10 @@ def owner() -> bytes:
 
 
 def annotator_field(**given: Any) -> str:
-    """Draw the field for the viewer's name, unless they have signed in; returns the name, empty until it can be used.
+    """Draw a field for the viewer's name unless they have signed in; returns the name, empty if missing or invalid.
 
-    A cookie keeps the name, which ``page.js`` sets, and no address: a link must not make its reader somebody else.
+    ``page.js`` stores the name in a cookie. The URL does not contain it: whoever opens a link must not annotate under
+    the name of the person who sent it.
     """
     if (person := viewer()) is not None:
         return person.name
@@ -288,14 +292,14 @@ def role() -> ViewerRole:
     """The current viewer's role; ``none`` if nobody is signed in.
 
     Raises:
-        InputError: as ``allowed``.
+        InputError: no roles are configured, or the roles file cannot be used.
     """
     access = _access()
     if access is not None:
         person = _person(access)
         return ViewerRole.NONE if person is None else access.role_of(person)
     if EVERYBODY_VARIABLE not in os.environ:
-        raise InputError(f"{EVERYBODY_VARIABLE} gives nobody a role: start the pages with 'ragleague ui'")
+        raise InputError(f"{EVERYBODY_VARIABLE} is not set, so nobody has a role: start the pages with 'ragleague ui'")
     return ViewerRole(os.environ[EVERYBODY_VARIABLE])
 
 

@@ -1,4 +1,4 @@
-"""Page addresses. An address holds the values of the page's fields, so that a link shows what its sender saw."""
+"""URLs of the pages. A URL holds the values of the page's fields, so that a link shows what its sender saw."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ Option = TypeVar("Option")
 _UNKNOWN = "unknown-in-address"
 
 TOURNAMENT: Final = "tournament"
-"""Name of the query parameter for the tournament, which every page has."""
+"""Name of the URL parameter for the tournament, which every page has."""
 GROUP: Final = "group"
-"""Name of the query parameter for the group of queries; its value is ``column: value``."""
+"""Name of the URL parameter for the selected group of queries; its value is ``column: value``."""
 FIRST: Final = "leaderboard"
-"""The page at the root address."""
+"""Name of the page that is shown at the root URL."""
 
 
 def link(page: str, source: Source, **fields: str) -> str:
-    """The address of a page; it keeps the choices that apply to all pages.
+    """The URL of a page; it keeps the tournament and the selected group of queries.
 
     Args:
-        page: the page's name in addresses.
+        page: the page's name in URLs.
         source: the tournament to show.
-        fields: values of the page's fields, as text.
+        fields: values of the page's fields, as text, by the fields' names.
     """
     return links(page, source)(**fields)
 
 
 def links(page: str, source: Source) -> Callable[..., str]:
-    """Make a function that returns the page's address for values of its fields; it leaves out empty values."""
+    """Return a function that makes the page's URL from values of its fields; it leaves out empty values."""
     carried = {TOURNAMENT: source.tournament}
     if GROUP in st.query_params:
         carried[GROUP] = st.query_params[GROUP]
@@ -51,16 +51,16 @@ def links(page: str, source: Source) -> Callable[..., str]:
 
 
 def view(names: Sequence[str]) -> str:
-    """The part of the page that the address names under ``view``; by default the first part."""
+    """Name of the page's part that the URL selects with ``view``; by default the first part."""
     note_unless("part of the page", "view", names.__contains__)
     requested = st.query_params.get("view", names[0])
     return requested if requested in names else names[0]
 
 
 def forget_fields() -> None:
-    """After a navigation of the browser, unbind the previous page's fields, so that the new address stays complete.
+    """After the browser goes back or forward, unbind the previous page's fields, so that the URL stays complete.
 
-    Otherwise Streamlit removes parameters that no field of the new page is bound to, even if the page reads them
+    Otherwise Streamlit removes URL parameters that no field of the new page is bound to, even if the page reads them
     itself.
     """
     context = get_script_run_ctx()
@@ -74,7 +74,7 @@ def forget_fields() -> None:
 def choose(
     label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any
 ) -> Option | None:
-    """Draw a field in which the viewer may choose an option; returns ``None`` if they choose none.
+    """Like ``pick``, for a field that may stay empty; returns ``None`` if the viewer chooses no option.
 
     Arguments as for ``pick``.
     """
@@ -82,15 +82,15 @@ def choose(
 
 
 def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any) -> Option:
-    """Draw a field in which the viewer chooses an option; returns it. Its text is in the address under ``key``.
+    """Draw a field in which the viewer chooses an option; returns the option. The URL holds its text under ``key``.
 
-    An unknown value in the address is dropped, with a note on the page (``say_what_is_unknown``).
+    An unknown value in the URL is dropped, with a note on the page (``say_what_is_unknown``).
 
     Args:
         label: label of the field.
         options: the options, all of one type; the first is the default.
-        key: name of the field, also in the address.
-        words: returns the text of an option.
+        key: name of the field, also in the URL.
+        words: returns the text to show for an option.
         given: further arguments of ``st.selectbox``.
     """
     _note_unknown(label, key, map(words, options))
@@ -99,7 +99,7 @@ def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Optio
 
 
 def switch(label: str, options: Sequence[Option], key: str, **given: Any) -> Option:
-    """Like ``pick``, but shows all options; ``given`` are further arguments of ``st.segmented_control``."""
+    """Like ``pick``, but show all options side by side; ``given`` are further arguments of ``st.segmented_control``."""
     _note_unknown(label, key, map(str, options))
     chosen: Option = st.segmented_control(
         label, options, default=options[0], required=True, key=key, bind="query-params", **given
@@ -108,10 +108,10 @@ def switch(label: str, options: Sequence[Option], key: str, **given: Any) -> Opt
 
 
 def unfold(label: str, key: str, *fields: str) -> ExpanderContainer:
-    """Draw an expander and return it; draw its content only if it is ``open``.
+    """Draw an expander and return it; callers draw the content only while the expander is ``open``.
 
-    The address holds its state under ``key``. The expander is open at first if the address holds a value for one of
-    the fields inside it.
+    The URL holds under ``key`` whether it is open. It is open at first if the URL has a value for one of ``fields``,
+    the fields inside the expander.
     """
     if key not in st.session_state and not st.query_params.keys().isdisjoint(fields):
         st.session_state[key] = True
@@ -119,7 +119,7 @@ def unfold(label: str, key: str, *fields: str) -> ExpanderContainer:
 
 
 def note_unless(label: str, key: str, fits: Callable[[str], object]) -> None:
-    """If the field rejects the value under ``key`` in the address, make a note for ``say_what_is_unknown``."""
+    """If ``fits`` rejects the URL's value of ``key``, remember the field's ``label`` for ``say_what_is_unknown``."""
     value = st.query_params.get(key)
     if value and not fits(value):
         st.session_state.setdefault(_UNKNOWN, []).append(label)
@@ -130,7 +130,7 @@ def _note_unknown(label: str, key: str, known: Iterable[str]) -> None:
 
 
 def say_what_is_unknown() -> None:
-    """Draw a warning about unknown values in the address; call it after the fields are drawn."""
+    """Draw a warning that names the fields with unknown values in the URL; call it after the fields are drawn."""
     if names := st.session_state.pop(_UNKNOWN, []):
         fields = ", ".join(names)
         st.warning(f"The address asks for something that is not here, so it was left out: {fields}.")

@@ -1,4 +1,4 @@
-"""The Streamlit application: the pages in the order of the menu, and the choice of tournament and page."""
+"""The Streamlit application: the menu of pages, and the choice of the tournament and page to draw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, r
 
 
 def main() -> None:
-    """Draw the requested page; an unreadable store is reported in one line."""
+    """Draw the requested page; if the store is damaged, draw a one-line error in its place."""
     pages = [st.Page(partial(_draw, page), title=page.title, url_path=page.address) for page in PAGES]
     requested = st.navigation(pages, position="hidden")
     # If Streamlit ran the page, it would drop parameters of fields that the previous page has too.
@@ -38,10 +38,10 @@ class Page(Struct, frozen=True):
 
     Attributes:
         title: the page's title in the menu.
-        views: drawing functions of the page's parts, by their names in addresses; the first is the default.
+        views: functions that draw the parts of the page, by the parts' names in URLs; the first is the default.
         grouped: whether the page can be limited to one group of queries.
-        existing: returns the names of the parts that a tournament has; ``None`` if it has all. Such a page is for
-            annotators: it leads to no other.
+        existing: returns the names of the parts that a tournament has; ``None`` if every tournament has all parts. A
+            page with this function is for annotators: it has no links to the other pages, except one back for editors.
     """
 
     title: str
@@ -51,7 +51,7 @@ class Page(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """The page's name in addresses."""
+        """The page's name in URLs."""
         return self.title.lower()
 
 
@@ -89,7 +89,7 @@ def _draw(page: Page) -> None:
 
 
 def _say_what_is_missing(name: str, names: Sequence[str], *, requested: bool, on_runs: bool) -> None:
-    """Draw why a tournament is not shown: the store does not hold it."""
+    """Draw a message that the store does not hold the tournament in the URL or configuration, or that it holds none."""
     if names and not requested:
         text.nothing("This store does not hold the configuration's tournament yet. Run it, or choose another.")
         text.plain(f"{name}; there are: {', '.join(names)}")
@@ -103,10 +103,10 @@ def _say_what_is_missing(name: str, names: Sequence[str], *, requested: bool, on
 
 
 def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
-    """The store's version and its tournaments.
+    """The store's version and the names of its tournaments.
 
-    If the store cannot be read now, this function draws the error and returns the last known version and tournaments,
-    so that the page stays and people do not lose what they have typed.
+    If the store cannot be read now, this function draws the error and returns the last known version and names, so that
+    the page stays and people do not lose what they have typed.
     """
     try:
         return data.tournaments()
@@ -120,7 +120,7 @@ def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
 def _draw_top(
     page: Page, source: data.Source | None, names: Sequence[str], parts: Sequence[str], view: str
 ) -> tuple[str, str] | None:
-    """Draw the menu, the page's title, and the fields for tournament and group; returns the chosen group."""
+    """Draw the menu, the page's title, and fields for the tournament and the group of queries; returns the group."""
     shown = source or data.Source("", (0, 0, 0), "")
     last_of, last = st.session_state.get(_PART, ("", ""))
     entries = []
@@ -169,7 +169,7 @@ def _menu(label: str, entries: Sequence[tuple[str, str, bool]]) -> str:
 
 
 def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
-    """HTML of a native select field whose options are addresses; ``page.js`` opens the chosen address."""
+    """HTML of a native select field whose options are links; ``page.js`` opens the chosen link."""
     if chosen not in dict(options):
         options = [("", ""), *options]
     option_tags = "".join(
@@ -180,7 +180,7 @@ def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
 
 
 _PART: Final = "part-for-annotators"
-"""Session key of the tournament and part that annotators were last shown, where the menu leads back."""
+"""Session key of the tournament and the Review page's part that were shown last; the menu leads back to them."""
 PAGES: Final = (
     Page("Leaderboard", {"leaderboard": leaderboard.show}, grouped=True),
     Page("Compare", {"compare": compare.show, "versus": versus.show}, grouped=True),

@@ -43,14 +43,14 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 LOCATION_VARIABLE: Final = "RAGLEAGUE_UI_STORE"
-"""Environment variable with the store's location, set by ``ui.serve``."""
+"""Environment variable with the path or URL of the store, set by ``ui.serve``."""
 
 _CACHED = 4
-"""Number of results that each read function caches: a few tournaments, without old versions of the store."""
+"""Number of results that each read function caches: enough for a few tournaments in the store's present version."""
 _CACHED_DETAILS: Final = 32
-"""Number of results that a function caches if it reads a single query, game or filter."""
+"""Number of results that a read function caches if each is about a single query, game or filter."""
 DISAGREEMENTS: Final = 50
-"""Maximum number of disagreements listed per judge."""
+"""Maximum number of disagreements between judge and people that are listed per judge."""
 _WITHOUT_BAR_S: Final = 0.3
 """Seconds that a page waits for a computation before it draws a progress bar."""
 LAST_READ: Final[dict[str, tuple[tuple[int, int, int], list[str]]]] = {}
@@ -61,8 +61,8 @@ class Source(Struct, frozen=True):
     """One tournament in one version of its store; equal sources have equal data.
 
     Attributes:
-        version: the store's two version numbers and its file's inode.
-        group: column and value of the queries' metadata, to show only these queries.
+        version: the store's change counters for judgments and for annotations, and its file's inode.
+        group: column and value of the queries' metadata, to show only queries with this value; ``None`` for all.
     """
 
     location: str
@@ -72,7 +72,7 @@ class Source(Struct, frozen=True):
 
     @property
     def judged(self) -> Source:
-        """The same source without the version number of people's votes, so that it stays equal when somebody votes."""
+        """The same source without the counter of annotations, so that it stays equal when somebody votes."""
         return replace(self, version=(self.version[0], 0, self.version[2]))
 
 
@@ -81,7 +81,7 @@ def tournaments() -> tuple[tuple[int, int, int], list[str]]:
 
     Raises:
         InputError: there is no store.
-        StoreError: it cannot be read.
+        StoreError: the store cannot be read.
     """
     store_location = location()
     with shared(store_location) as store:
@@ -91,25 +91,25 @@ def tournaments() -> tuple[tuple[int, int, int], list[str]]:
 
 
 def location() -> str:
-    """The store's location.
+    """The path or URL of the store.
 
     Raises:
-        InputError: the environment does not name one.
+        InputError: the environment variable is not set.
     """
     if LOCATION_VARIABLE not in os.environ:
-        raise InputError(f"{LOCATION_VARIABLE} names no store: start the pages with 'ragleague ui'")
+        raise InputError(f"{LOCATION_VARIABLE} is not set: start the pages with 'ragleague ui'")
     return os.environ[LOCATION_VARIABLE]
 
 
 def stored(
     read: Callable[Concatenate[Store, str, Arguments], Result], spinner: str = "", cache_size: int = _CACHED
 ) -> Callable[Concatenate[Source, Arguments], Result]:
-    """Cache a function of store and tournament as a function of ``Source``.
+    """Turn a function of an open store and a tournament's name into a cached function of ``Source``.
 
     Args:
-        read: called with the open store, the tournament's name and any further arguments.
-        spinner: text shown while it runs.
-        cache_size: maximum number of results.
+        read: function that is called with the open store, the tournament's name and any further arguments.
+        spinner: text that the page shows while the function runs.
+        cache_size: maximum number of results to cache.
     """
 
     def opened(source: Source, /, *more: Arguments.args, **named: Arguments.kwargs) -> Result:
@@ -124,14 +124,14 @@ def stored(
 def judged(
     read: Callable[Concatenate[Store, str, Arguments], Result], spinner: str = "", cache_size: int = _CACHED
 ) -> Callable[Concatenate[Source, Arguments], Result]:
-    """Like ``stored``, for a function that does not read people's votes: cached results stay valid when people vote."""
+    """Like ``stored``, for a function that reads no annotations: its cached results stay valid when people vote."""
     return _judged(stored(read, spinner, cache_size))
 
 
 def derived(
     spinner: str = "", cache_size: int = _CACHED
 ) -> Callable[[Callable[Concatenate[Source, Arguments], Result]], Callable[Concatenate[Source, Arguments], Result]]:
-    """Decorator that caches a computation that does not use people's votes; arguments as for ``stored``."""
+    """Decorator that caches a function of ``Source`` which reads no annotations; arguments as for ``stored``."""
     return lambda make: _judged(st.cache_resource(max_entries=cache_size, show_spinner=spinner or False)(make))
 
 
@@ -153,22 +153,22 @@ def board(source: Source) -> Leaderboard:
 
 
 dataset = judged(Store.dataset, "Reading the data …")
-"""Queries, documents and answers."""
+"""The queries, documents and answers of a tournament."""
 dataset_of = judged(Store.dataset, "Reading the data …", _CACHED_DETAILS)
-"""One query with its answers and documents; takes the query's id."""
+"""One query with its answers and documents; takes the query's id as its argument."""
 settings = judged(Store.settings, "Reading the settings …")
-"""The settings that the results depend on."""
+"""The settings on which a tournament's results depend."""
 queries = judged(Store.queries, "Reading the queries …")
-"""The queries, in order."""
+"""The queries of a tournament by id, in order."""
 games = judged(cached_games, "Reading the games …")
-"""All planned games, played or not, in the order of the plan, without texts."""
+"""All planned games of a tournament, played or not, in the order of the plan, without reasons and answers."""
 _labelled = judged(labels_of, "Reading the labels …")
 labels_of_query = judged(labels_of, "Reading the labels …", _CACHED_DETAILS)
-"""The combined relevance labels of one query; takes the query's id."""
+"""The relevance labels of one query's documents, combined over the judges; takes the query's id."""
 labels_by_judge = judged(read_labels_by_judge, "Reading the labels …", _CACHED_DETAILS)
-"""Each relevance judge's labels for the documents of one query; repeated judgments are combined."""
+"""Each relevance judge's labels for the documents of one query, samples combined; takes the query's id."""
 nuggets = judged(nugget_results, "Reading the nuggets …")
-"""Nuggets and their assignments to answers; ``None`` if the tournament has none."""
+"""The nuggets of each query and their assignments to answers; ``None`` if the tournament has no nuggets."""
 
 
 @st.cache_resource(max_entries=_CACHED, show_spinner="Holding judges against people …")
@@ -177,7 +177,7 @@ def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, .
 
     Args:
         source: the tournament and the group of queries.
-        boards: whether to compare the leaderboards of judges and people too, which takes longer than all the rest.
+        boards: whether to compare the judges' leaderboards with the people's too, which takes longer than the rest.
     """
     with shared(source.location) as store:
         return compare_with_people(
@@ -190,26 +190,26 @@ def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, .
 
 
 spent = judged(spending, "Adding up what judges cost …")
-"""Spending on games, by answer judge."""
+"""Number of games, number of failures and cost of the verdicts, by judge."""
 
 
 def corrected(source: Source) -> tuple[Comparison, ...] | None:
-    """Comparisons of judges with people, with the judges' figures corrected by people's labels.
+    """Comparisons of judges with people, in which people's labels correct the judges' figures.
 
-    ``None`` while they are computed.
+    Returns ``None`` while they are computed.
     """
     comparisons = _background("corrected", source, partial(compare_with_people, label_next=0))
     return None if comparisons is None else comparisons[0]
 
 
 def styles(source: Source) -> tuple[StyleEffect, ...] | None:
-    """What answer judges prefer besides quality; ``None`` while it is computed."""
+    """Effects on verdicts of anything but quality, such as an answer's length; ``None`` while they are computed."""
     effects: tuple[StyleEffect, ...] | None = _background("styles", source, styles_of)
     return effects
 
 
 class Work(threading.Thread):
-    """A slow computation in a thread; all sessions that need its result wait for the same computation."""
+    """A slow computation in a thread, shared by all sessions that need its result."""
 
     def __init__(self, source: Source, make: Callable[..., Any]) -> None:
         super().__init__(daemon=True)
@@ -230,13 +230,14 @@ class Work(threading.Thread):
 
 
 _WORKS: Final[dict[tuple[str, Source], Work]] = {}
-"""Background computations by kind and source, the newest last."""
+"""Background computations by kind of result and source, the newest last."""
 
 
 def _background(kind: str, source: Source, make: Callable[..., Any]) -> Any:
-    """The result of ``make``, which runs in a thread.
+    """The result of ``make``, which runs in a background thread.
 
-    While it runs, draws a progress bar and returns ``None``; the page is redrawn once the result is there.
+    While it runs, this function draws a progress bar and returns ``None``; the page is redrawn once the result is
+    there.
     """
     key = kind, replace(source, group=None)
     work = _WORKS.get(key)
@@ -273,13 +274,13 @@ def labels(source: Source) -> Labels:
 
 @derived()
 def scores(source: Source) -> Floats:
-    """The score of the first agent in each game; NaN for a game without a verdict."""
+    """The score of the first agent in each planned game; NaN for a game without a verdict."""
     return games(source).scores(settings(source).win_and_tie)
 
 
 @derived()
 def played(source: Source) -> frozenset[tuple[str, str, str]]:
-    """Query and agents of all games with a verdict."""
+    """The query's id and the two agents of each game that has a verdict."""
     table = games(source)
     return frozenset(table.key(row)[:3] for row in np.flatnonzero(table.played).tolist())
 
@@ -292,7 +293,7 @@ def groups(source: Source) -> tuple[tuple[str, str], ...]:
 
 
 class _Use(Struct):
-    """A store that is open or being opened, its file, its number of users, and when the last user released it."""
+    """A store that is open or being opened, its file's inode, its number of users, and when the last one left."""
 
     store: Future[Store]
     file: int
@@ -311,12 +312,12 @@ def shared(location: str) -> Iterator[Store]:
     """The open store that all threads of this process share: the first user opens it, and the last user closes it.
 
     The threads share its connections, and writers take turns. If each thread opened the store itself, a hundred users
-    would lock the file against each other, or open a hundred connections to a database server. An unused SQLite file
-    is closed, so that you can copy or replace it; connections to a server stay open for a few seconds.
+    would lock the file against each other, or open a hundred connections to a database server. An unused SQLite file is
+    closed, so that you can copy or replace it; connections to a server stay open for a few seconds.
 
     Raises:
         InputError: there is no store.
-        StoreError: it cannot be read.
+        StoreError: the store cannot be read.
     """
     file = _file_number(location)
     with _USING:
@@ -343,7 +344,7 @@ def shared(location: str) -> Iterator[Store]:
 
 
 def _open(location: str, use: _Use) -> None:
-    """Open a store for all waiting threads; after an error the next caller tries again."""
+    """Open a store for all threads that wait for it; after an error the next thread tries again."""
     try:
         use.store.set_result(Store.open(location))
     except BaseException as error:
@@ -358,9 +359,9 @@ def _forget(location: str, use: _Use) -> None:
 
 
 _FILES: Final[dict[str, tuple[int, int]]] = {}
-"""File descriptor and inode of each store location.
+"""An open file descriptor and the inode of each SQLite store, by location.
 
-The file stays open: if it is deleted, no new file can get the same inode.
+The descriptor stays open: if the file is deleted, no new file can get the same inode.
 """
 
 
@@ -383,7 +384,7 @@ def _file_number(location: str) -> int:
 
 @derived("Reading the grades …")
 def study(source: Source) -> Study | None:
-    """The test bank, the grades and the passages; ``None`` if the tournament has no exam."""
+    """The exam's test bank, grades and passages; ``None`` if the tournament has no exam."""
     if settings(source).exam is None:
         return None
     scores = board(source).exam
@@ -397,7 +398,7 @@ def study(source: Source) -> Study | None:
 def exam_labels(source: Source) -> Mapping[LabelSource, Labels]:
     """Relevance labels of the graded passages, by source (people or judge); sources without labels are left out.
 
-    Each label names the id of its passage, for instance ``q1/agent#2``.
+    Labels are keyed by the query's id and then the passage's id, for instance ``q1/agent#2``.
     """
     exam = study(source)
     if exam is None:

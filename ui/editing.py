@@ -38,7 +38,7 @@ from ui.show import draw, show_table
 from ui.text import problem
 
 CONFIG_VARIABLE: Final = "RAGLEAGUE_UI_CONFIG"
-"""Environment variable with the configuration that the pages were started with, set by ``ui.serve``."""
+"""Environment variable with the path of the YAML file that the pages were started with, set by ``ui.serve``."""
 _REFUSED: Final = "refused"
 _SAVED: Final = "saved"
 
@@ -48,7 +48,7 @@ class Session(Struct, frozen=True):
 
     Attributes:
         path: the YAML file.
-        config: the content of the file.
+        config: the parsed content of the file.
     """
 
     path: Path
@@ -64,7 +64,7 @@ def session() -> Session | None:
     """The configuration, read again at every call; ``None`` if the pages have none or the viewer may not edit.
 
     Raises:
-        ConfigError: the configuration can no longer be used.
+        ConfigError: the YAML file can no longer be read or has become invalid.
     """
     path = os.environ.get(CONFIG_VARIABLE)
     return Session(Path(path), load_config(Path(path))) if path and allowed("edit") else None
@@ -86,7 +86,7 @@ def _load_cached(path: Path, _changed_ns: int) -> Config | None:
 
 
 def remark_on_stored(version: tuple[int, int, int]) -> str:
-    """A remark on how the stored tournament differs from the configuration or which parts it lacks; usually empty.
+    """A remark on how the stored tournament differs from the YAML file or which parts it lacks; usually empty.
 
     Args:
         version: the store's version, which is part of the cache key.
@@ -108,17 +108,17 @@ def _compared(location: str, _version: tuple[int, int, int], path: Path, changed
 
 
 def check(may: Action = "edit") -> None:
-    """Check that the viewer may still perform this action: their role may have changed since the page was drawn.
+    """Check that the viewer's role still allows this action: it may have changed since the page was drawn.
 
     Raises:
-        InputError: the viewer may not.
+        InputError: the role does not allow the action.
     """
     if not allowed(may):
-        raise InputError(f"your role does not allow to {may} any more")
+        raise InputError(f"your role no longer allows you to {may}; ask whoever assigns the roles")
 
 
 def attempt(action: Callable[..., None], *arguments: object, may: Action = "edit") -> None:
-    """Run a button's action; if it is refused, ``say_refused`` shows the reason when the page is drawn again."""
+    """Run a button's action if the viewer's role allows it; ``say_refused`` later shows why it failed."""
     try:
         check(may)
         action(*arguments)
@@ -127,25 +127,26 @@ def attempt(action: Callable[..., None], *arguments: object, may: Action = "edit
 
 
 def say_refused(words: str) -> None:
-    """If the last action was refused, show the reason once."""
+    """If the last action was refused, show the reason once, below the message ``words``."""
     if refused := st.session_state.pop(_REFUSED, None):
         problem(words, refused)
 
 
 def why_not() -> str:
-    """Message that says why the viewer cannot edit and what to do; contains no text from outside."""
+    """Message that says why the viewer cannot edit and what to do; it quotes no text from a file or a user."""
     if not allowed("edit"):
         return "To read only: your role does not include edits."
     return "To read only: these pages were started on a store. `ragleague ui CONFIG` opens them for edits."
 
 
 class OpenedSection(Struct, frozen=True):
-    """The editable file of a section of the configuration.
+    """The file to edit for a section of the configuration (nuggets or exam), or why it cannot be edited.
 
     Attributes:
         session: the configuration; ``None`` if the viewer cannot edit the section.
-        path: the section's file; ``None`` if a judge writes the content, or nobody may edit the file.
-        why_not: message that says why the viewer cannot edit the file; contains no text from outside.
+        path: the file that the section's ``bank`` names; ``None`` if a judge writes the content, or the file cannot be
+            edited.
+        why_not: message that says why the viewer cannot edit the file; it quotes no text from a file or a user.
     """
 
     session: Session | None = None
@@ -154,7 +155,7 @@ class OpenedSection(Struct, frozen=True):
 
 
 def opened(source: data.Source, name: str) -> OpenedSection:
-    """The editable file under ``bank`` in the section ``name`` of the configuration, or the reason why it is locked."""
+    """The file that ``bank`` names in the section ``name`` of the configuration, or why it cannot be edited."""
     current = session()
     if current is None:
         return OpenedSection(why_not=why_not())
@@ -211,7 +212,7 @@ def draft(
     edits to the new version.
 
     Args:
-        key: the draft's key in the session.
+        key: the draft's key in Streamlit's session state.
         path: path of the file.
         read: returns the file's current content.
         begin: makes a draft from the path, the digest and the content.
@@ -233,7 +234,7 @@ def draft(
 
 
 def _draft_file(key: str, unsaved: Draft[Any]) -> Path | None:
-    """Path of the stored draft: one per person or, without sign-in, per browser; ``None`` if neither is known."""
+    """Path of the stored draft's file, per person or, without sign-in, per browser; ``None`` if neither is known."""
     if not (owned_by := owner()):
         return None
     name = hashlib.sha256(key.encode() + b" " + owned_by).hexdigest()[:32]
@@ -241,7 +242,7 @@ def _draft_file(key: str, unsaved: Draft[Any]) -> Path | None:
 
 
 def _resume(key: str, unsaved: Draft[Any]) -> None:
-    """Restore a new draft from its file, after a reload or a restart of the server."""
+    """Restore the edits of a stored draft, after a reload of the page or a restart of the server."""
     if (file := _draft_file(key, unsaved)) is not None and file.is_file():
         with suppress(OSError, ValueError):
             saved = cache.read(file.read_bytes())
@@ -263,7 +264,7 @@ def _store_draft(key: str, unsaved: Draft[Any], *, dropped: bool = False) -> Non
 
 
 def begin_fields(key: str, unsaved: Draft[Any], values: Mapping[str, Any]) -> None:
-    """Set the fields that will be drawn next: to their values in the draft, or by default to ``values`` (by key)."""
+    """Before fields are drawn, set them to the draft's values or, by default, to ``values`` (by the fields' keys)."""
     for name, value in values.items():
         st.session_state.setdefault(name, unsaved.fields.get(name, value))
     current = {name: st.session_state[name] for name in values}
@@ -283,11 +284,11 @@ def _rebase(unsaved: Draft[Any], digest: str | None, read: Callable[[], Any]) ->
 
 
 def show_save(key: str, known: Draft[Any], save: Callable[[str], None]) -> None:
-    """Draw the editor's name and the buttons that save or drop a draft.
+    """Draw a field for the editor's name, and the buttons that save or drop a draft.
 
     Args:
-        key: the draft's key in the session.
-        known: the draft.
+        key: the draft's key in Streamlit's session state.
+        known: the draft to save or drop.
         save: function that saves the draft under the editor's name and reports with ``note_saved``.
     """
     person, name = viewer(), f"{key}-by"
@@ -314,9 +315,9 @@ def offer_file(
     Args:
         session: the configuration; the file is written into its folder.
         name: suggested file name.
-        section: the section of the configuration in which the user has to name the file.
-        endings: allowed endings of the name.
-        save: writes the file.
+        section: the section of the YAML file in which the user then has to name the new file.
+        endings: allowed endings of the file name.
+        save: function that writes the file.
     """
     st.caption(f"A judge wrote these. Saved as a file, which ends in {' or '.join(endings)}, they can be edited here.")
 
@@ -335,21 +336,21 @@ def new_file(session: Session, name: str, *endings: str) -> Path:
     """Path of a new file beside the YAML file.
 
     Raises:
-        InputError: the name has none of these endings, or names a folder or a hidden file.
+        InputError: the name has none of the allowed endings, or names a folder or a hidden file.
     """
     if Path(name).name != name or name.startswith(".") or not name.endswith(endings or ("",)):
         ends = f" that ends in {' or '.join(endings)}" if endings else ""
-        raise InputError(f"{name!r}: a plain file name{ends} is needed, without a folder")
+        raise InputError(f"{name!r}: give a plain file name{ends}, without a folder")
     return session.folder / name
 
 
 def note_saved(words: str, code: str = "", blocks: Sequence[Block] = ()) -> None:
-    """When the page is drawn next, show that something was saved, what to do next, and what changed."""
+    """When the page is drawn next, show a message, and code and blocks that say what to do next and what changed."""
     st.session_state[_SAVED] = words, code, blocks
 
 
 def say_saved() -> None:
-    """Show once what was saved, or why saving failed."""
+    """Show once the message of ``note_saved``, or the reason why the last action was refused."""
     say_refused("Nothing was changed.")
     if message := st.session_state.pop(_SAVED, None):
         words, code, blocks = message
@@ -378,5 +379,5 @@ def _user() -> str:
 
 
 def query_options(source: data.Source) -> dict[str, str]:
-    """The text that fields show for each query, by the query's id."""
+    """The text of each query as an option of a select field, by the query's id."""
     return {query_id: text.query_label(query_id, query.text) for query_id, query in data.queries(source).items()}

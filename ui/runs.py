@@ -27,18 +27,18 @@ from ui.data import shared
 from ui.editing import Session, check
 
 _TAIL: Final = 16_384
-"""Number of bytes shown from the end of a log."""
+"""Number of bytes that are shown from the end of a run's log."""
 _REFRESH_FACTOR: Final = 10
-"""Progress is counted again only after this many times the duration of the last count."""
+"""Minimum time between two counts of the progress, as a multiple of the duration of the last count."""
 
 
 class _SharedState(Struct):
-    """State shared by all sessions.
+    """State that all sessions of the server share.
 
     Attributes:
         lock: held while a run is started.
         processes: processes that these pages started, by configuration.
-        asked: ids of processes that were asked to stop.
+        asked: ids of processes that somebody has asked to stop.
         counting: held while progress is counted.
         counted: time, duration and result of the last progress count, by store and tournament.
     """
@@ -71,7 +71,7 @@ def log_tail(session: Session) -> str:
 
 
 def latest(location: str, tournament: str, most: int | None = None) -> list[StoredRun]:
-    """The runs of a tournament, the latest first; empty if the store does not know it yet."""
+    """The runs of a tournament, the latest first; empty if the store does not have the tournament yet."""
     for process in list(_state().processes.values()):
         process.poll()  # otherwise a killed process stays a zombie that looks alive
     with shared(location) as store:
@@ -79,7 +79,7 @@ def latest(location: str, tournament: str, most: int | None = None) -> list[Stor
 
 
 def active(location: str, tournament: str) -> list[StoredRun]:
-    """The active runs of a tournament, the latest first."""
+    """The runs of a tournament that are in progress, the latest first."""
     with shared(location) as store:
         return Runs(store, tournament).at_work()
 
@@ -102,13 +102,13 @@ def current_progress(location: str, tournament: str) -> TournamentProgress:
 
 
 def is_alive(session: Session) -> bool:
-    """Whether a process that these pages started is alive, even if the store does not know its run yet."""
+    """Whether a process that these pages started is alive, even if it has not recorded its run in the store yet."""
     process = _state().processes.get(session.path)
     return process is not None and process.poll() is None
 
 
 def failed_to_start(session: Session, last: StoredRun | None) -> bool:
-    """Whether the last process that these pages started has ended without recording a run in the store.
+    """Whether the last process that these pages started failed before it recorded a run in the store.
 
     Args:
         session: the configuration that the process runs.
@@ -129,7 +129,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
     with _state().lock:
         runs = latest(session.config.store, session.config.name, 1)
         if is_alive(session) or (runs and runs[0].state == "running"):
-            raise InputError("a run of this tournament is already running")
+            raise InputError("this tournament is already running; wait until the run ends, or stop it")
         log = log_file(session)
         try:
             log.unlink(missing_ok=True)
@@ -169,16 +169,16 @@ def stop(session: Session, run: StoredRun | None) -> None:
         try:
             os.kill(run.pid, signal.SIGINT)
         except PermissionError:
-            raise InputError("the run is somebody else's process: stop it where it was started with Ctrl-C") from None
+            raise InputError("the run is another user's process: press Ctrl-C where it was started") from None
         except ProcessLookupError:
             return  # it has just ended
         _state().asked.add(run.pid)
     elif run is not None and run.state == "running":
-        raise InputError("the run is on another machine: stop it there with Ctrl-C")
+        raise InputError("the run is on another machine: press Ctrl-C there")
 
 
 def stopping(session: Session, run: StoredRun | None) -> bool:
-    """Whether somebody has asked the current run to stop."""
+    """Whether somebody has asked the current run to stop on these pages."""
     process = _state().processes.get(session.path)
     pids = {None if process is None else process.pid, None if run is None else run.pid}
     return bool(_state().asked & pids)

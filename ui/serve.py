@@ -68,7 +68,7 @@ _OPTIONS: Final[Mapping[str, object]] = {
 """Streamlit settings, which override the user's settings and keep Streamlit quiet and offline.
 
 The server refuses requests for other host names or from other sites, so that no foreign page can read or edit anything;
-it identifies no user by a request header. Details of unexpected errors, which may quote outside texts, go to the
+it identifies no user by a request header. Details of unexpected errors, which may quote answers or documents, go to the
 terminal and not to the page. Garbage collection stays automatic, because forced collection takes a tenth of a second
 after each page. White text is readable on the primary colour; the dark background is the browser's default, as in the
 tables and charts.
@@ -84,7 +84,7 @@ def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool,
 
     Args:
         location: path or database URL of the store.
-        access: who can reach the pages, and their roles.
+        access: who can reach the pages, and with which roles.
         config: the tournament's YAML file; files that it names can then be edited on the pages.
         port: the port to listen on, at the address in ``access``; 0 picks a free port.
         open_browser: also open the first page in a browser, if there is a display.
@@ -113,14 +113,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ui.serve", description="Serve the web leaderboard of a store.")
     parser.add_argument("location", help="a store: path or database URL")
     parser.add_argument("--port", type=int, default=8501, help="port to listen on; 0 picks a free one")
-    parser.add_argument("--config", help="the YAML file that names the store, to edit the files that it names")
+    parser.add_argument("--config", help="the tournament's YAML file; editors can then edit the files that it names")
     parser.add_argument("--address", default=LOOPBACK, help="address to listen on")
-    parser.add_argument("--host", action="append", default=[], help="a name by which browsers call the server")
+    parser.add_argument(
+        "--host", action="append", default=[], help="a further host name under which browsers may reach the server"
+    )
     parser.add_argument("--roles", type=Path, help="file with the roles of people who sign in")
     parser.add_argument(
         "--without-sign-in",
         choices=[role.value for role in ViewerRole][1:],
-        help="the role of everyone who can reach the pages",
+        help="do without a sign-in and give everyone who can reach the pages this role",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     options = parser.parse_args(arguments)
@@ -156,7 +158,7 @@ def _exit_on_signals() -> None:
 
 
 def _set_environment(variables: Mapping[str, str | None]) -> None:
-    """Set or unset the environment variables that the pages read."""
+    """Set the environment variables that the pages read; unset those with the value ``None``."""
     for name, value in variables.items():
         os.environ.pop(name, None)
         if value is not None:
@@ -174,7 +176,7 @@ def _announce(access: ServerAccess, port: int) -> None:
 
 
 def _answers(address: str, port: int) -> bool:
-    """Whether the server answers requests; from then on it handles signals."""
+    """Whether the server answers requests; once it does, its own signal handlers are in place."""
     connection = http.client.HTTPConnection(address, port)
     try:
         connection.request("GET", HEALTH)
@@ -186,7 +188,7 @@ def _answers(address: str, port: int) -> bool:
 
 
 def _reachable(address: str) -> str:
-    """Address by which this machine reaches a server; loopback if the server listens on all addresses."""
+    """The address at which this machine reaches the server; loopback if the server listens on all addresses."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -207,16 +209,16 @@ def _free_port(address: str, port: int) -> int:
 
 
 HEALTH: Final = "/healthz"
-"""Health check: 200 if the store can be read, else 503; answers under any host name and gives no details."""
+"""Path of the health check: 200 if the store can be read, else 503, under any host name and without details."""
 _METRICS: Final = "/_stcore/metrics"
-"""Streamlit's metrics; blocked, as they reveal how many people use the pages and what they read."""
+"""Path of Streamlit's metrics; blocked, as they reveal how many people use the pages and what they read."""
 _BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
-"""Script that tells the browser the server's address.
+"""JavaScript that tells the browser the server's root URL.
 
 Otherwise the browser first tries ``/games/_stcore`` and loses a tenth of a second.
 """
 _ADDRESSES: Final = ("/", *(f"/{page.address}" for page in PAGES[1:]))
-"""Path of each page."""
+"""URL path of each page."""
 _SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 _STYLE: Final = Path(__file__).with_name("page.css").read_text(encoding="utf-8") + STYLE
 
@@ -238,7 +240,7 @@ def web_app() -> App:
 
 
 def document(_request: Request) -> Response:
-    """Streamlit's HTML document with the server's address and the project's script and styles; all pages share it."""
+    """Respond with Streamlit's HTML document, with the server's URL, our script and styles; all pages share it."""
     from starlette.responses import HTMLResponse
 
     script_tags = "".join(f"<script>{script}</script>" for script in (_BACKEND, _SCRIPT))
@@ -265,8 +267,8 @@ class Guard:
     It blocks Streamlit's metrics and requests for unknown host names. Streamlit itself checks host names only for the
     pages' connection, so a foreign page whose name resolves to this address (DNS rebinding) could read everything else.
 
-    An address without a page leads to the first page, which reports it. The headers tell browsers to refuse scripts,
-    frames and addresses of other sites.
+    A URL that names no page is redirected to the first page, which reports the unknown name. The headers tell browsers
+    to load nothing from other sites, and not to show the pages inside frames.
     """
 
     def __init__(self, app: ASGIApp, policy: str) -> None:
@@ -308,7 +310,7 @@ def _index() -> str:
 
 
 def _policy(*inline_scripts: str) -> str:
-    """Content Security Policy (Level 3): load only from this server, and run only Streamlit's and these scripts."""
+    """Content Security Policy (Level 3): load only from this server; run only Streamlit's and the given scripts."""
     scripts = [*re.findall(r"<script>(.*?)</script>", _index(), re.DOTALL), *inline_scripts]
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts

@@ -18,7 +18,7 @@ from ui import text
 _MOST_CELLS: Final = 4000
 """Maximum number of cells of a table; browsers are slow to draw larger tables."""
 _FILTERED: Final = 8
-"""Tables with at least this many rows get a filter."""
+"""Tables with at least this many rows get a field to filter the rows by a text."""
 
 
 def draw(*parts: Block | Section) -> None:
@@ -48,7 +48,7 @@ def show_table(table: Table, *, whole: Callable[[], Table] | None = None, saved:
 
     Args:
         table: the table. Columns without any value are left out; if it has no rows, only its notes are drawn.
-        whole: makes the complete table for the download, if ``table`` is only a part of it.
+        whole: function that makes the complete table for the download, if ``table`` is only a part of it.
         saved: whether to offer the download; false if the download of another table on the page includes this one.
     """
     with st.container(gap="xsmall"):
@@ -73,7 +73,7 @@ def offer(name: str, kind: str, content: Callable[[], bytes], about: str | None 
     Args:
         name: name of the file; the button is labelled with its ending.
         kind: media type of the file.
-        content: makes the content of the file.
+        content: function that makes the content of the file.
         about: tooltip of the button.
     """
     st.download_button(
@@ -101,14 +101,14 @@ def _download(name: str, saved: Callable[[], Table]) -> None:
 
 
 def _csv_cells(column: ShownColumn) -> list[str | float]:
-    """The cells of a column in the form for a spreadsheet, with numbers without units or marks."""
+    """The cells of a column for a spreadsheet: numbers are rounded, without units or marks."""
     if (form := column.form) is None:
         return ["" if cell == MISSING else cell for cell in column.cells]
     return ["" if value is None else round(form.factor * value, form.places(value)) for value in column.values]
 
 
 def _filtered(table: Table) -> Table:
-    """The rows of the table that contain the text which the viewer typed into the filter."""
+    """Draw the filter field; returns the table with only the rows that contain the typed text."""
     words = st.text_input(
         "Filter",
         key=f"{table.name}-filter",
@@ -124,7 +124,7 @@ def _filtered(table: Table) -> Table:
 
 
 def show_beside(table: Table, scores: Sequence[Block]) -> None:
-    """Draw a table of items with their scores beside it."""
+    """Draw a table of exam items or nuggets, with the agents' scores beside it, if there are any."""
     with st.container(key="beside"):
         items, beside = st.columns([2, 1]) if scores else (st.container(), None)
     with items:

@@ -1,4 +1,4 @@
-"""Access to the server: only this machine, people who sign in, or everybody if an option says so.
+"""Who can reach the server: only this machine, people who sign in or, with ``--without-sign-in``, everybody.
 
 Streamlit handles the sign-in (OpenID Connect): the provider and the secrets are in ``[auth]`` of its ``secrets.toml``,
 and this module reads the file only to check that it is complete.
@@ -38,7 +38,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 _PROVIDER: Final = ("client_id", "client_secret", "server_metadata_url")
 _SECRET_LENGTH: Final = 32
-"""Minimum length of a cookie secret: anybody who guesses it can sign in as anyone."""
+"""Minimum length of the cookie secret, in characters; anybody who guesses the secret can sign in as anyone."""
 
 
 class ServerAccess(Struct, frozen=True):
@@ -47,8 +47,8 @@ class ServerAccess(Struct, frozen=True):
     Attributes:
         address: the address that the server listens on.
         hosts: host names by which browsers may call the server; it refuses requests for other names.
-        roles: the roles file for people who sign in; ``None`` turns sign-in off.
-        everybody: everybody's role if sign-in is off.
+        roles: path of the roles file for people who sign in; ``None`` turns sign-in off.
+        everybody: role of every viewer if sign-in is off.
         url: public address of the pages, if it differs from ``address``; may contain ``{port}`` for the port.
     """
 
@@ -79,8 +79,8 @@ def server_access(
         auth: ``[auth]`` of Streamlit's secrets; ``None`` if sign-in is not configured.
         address: the address to listen on.
         hosts: further host names by which browsers may call the server.
-        roles: the roles file.
-        everybody: everybody's role, from ``--without-sign-in``.
+        roles: path of the roles file.
+        everybody: role of every viewer, from ``--without-sign-in``.
 
     Raises:
         InputError: other machines could reach the pages without a sign-in, or the options contradict each other.
@@ -97,7 +97,7 @@ def server_access(
         public = str(auth["redirect_uri"]).removesuffix("/oauth2callback")
         return ServerAccess(address, (*host_names, urlsplit(public).hostname or ""), roles, url=public)
     if roles is not None:
-        raise InputError("--roles needs people to sign in, which [auth] in .streamlit/secrets.toml sets up")
+        raise InputError("--roles works only with a sign-in: set it up in [auth] of .streamlit/secrets.toml")
     if everybody is None and not _is_loopback(address):
         raise InputError(
             f"{address} can be reached from other machines: set up a sign-in ([auth] in .streamlit/secrets.toml) and "
@@ -107,10 +107,11 @@ def server_access(
 
 
 def sign_in_secrets() -> Mapping[str, Any] | None:
-    """``[auth]`` of Streamlit's secrets, checked; ``None`` if there is none.
+    """Read and check ``[auth]`` of Streamlit's secrets; returns ``None`` if there is none.
 
     Raises:
-        ConfigError: something in it is missing or unsafe. Messages show no value except the address.
+        ConfigError: something in ``[auth]`` is missing or unsafe. Messages show no value except the host of
+            ``redirect_uri``.
         MissingExtraError: the package for sign-in is not installed.
     """
     from streamlit.config import get_config_files
@@ -124,7 +125,7 @@ def sign_in_secrets() -> Mapping[str, Any] | None:
     if auth is None:
         return None
     if not isinstance(auth, Mapping):
-        raise ConfigError("secrets.toml: auth must be a table, [auth]")
+        raise ConfigError("secrets.toml: 'auth' must be a table: write [auth]")
     if find_spec("authlib") is None:
         raise MissingExtraError("login", "a sign-in")
     _check(auth)
@@ -144,10 +145,10 @@ def _check(auth: Mapping[str, Any]) -> None:
                 raise ConfigError(f"secrets.toml: [auth{'' if name is None else '.' + name}] needs {key}")
     url = urlsplit(auth["redirect_uri"].replace("{port}", "1"))
     if url.path.rpartition("/")[2] != "oauth2callback" or not url.hostname:
-        raise ConfigError("secrets.toml: redirect_uri of [auth] is the address of the pages with /oauth2callback")
+        raise ConfigError("secrets.toml: redirect_uri of [auth] must be the address of the pages, then /oauth2callback")
     if url.scheme != "https" and not _is_loopback(url.hostname):
         raise ConfigError(
-            f"secrets.toml: redirect_uri of [auth] begins with https://, since {url.hostname} is no loopback"
+            f"secrets.toml: redirect_uri of [auth] must begin with https://: {url.hostname} is not this machine"
         )
 
 
@@ -159,7 +160,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def let_in() -> bool:
-    """Draw the sign-in or the account line; returns whether the viewer may see the page."""
+    """Draw the sign-in, or a line with the viewer's account; returns whether the viewer may see the page."""
     if not signing_in():
         return allowed("view")
     try:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from judges.types import Answer, Query
 
 CLIPPED_AT: Final = 10_000
-"""Characters of a passage that are shown at first; a click shows the rest."""
+"""Number of characters of a passage that are shown at first; a click shows the rest."""
 
 MOST_MARKUP: Final = 30_000
 """Maximum length in characters of a text that is formatted as Markdown; longer texts are shown as plain text."""
@@ -52,7 +52,7 @@ Answers to different questions share up to a third by chance (three sets of Engl
 
 
 def plain(text: str, *, empty: str = "") -> None:
-    """Draw a text in body type, wrapped, without markup; if it is empty, draw ``empty``, a message of the page."""
+    """Draw a text in body type, wrapped, without markup; if the text is empty, draw the message ``empty``."""
     if text.strip():
         st.text(encodable(text))
     elif empty:
@@ -60,7 +60,7 @@ def plain(text: str, *, empty: str = "") -> None:
 
 
 Tone: TypeAlias = Literal["good", "bad", ""]
-"""Colour of a sign, the box of words before a line."""
+"""Colour of a sign, a short label in a box before a line of text: good, bad or neutral."""
 
 
 class TextLine(Struct, frozen=True):
@@ -68,7 +68,7 @@ class TextLine(Struct, frozen=True):
 
     Attributes:
         style: ``lead`` for the main sentence of a page, ``strong`` for a name or headline, ``quiet`` for a remark.
-        signs: words to show in boxes before the line, with the colours of the boxes.
+        signs: short labels to show in boxes before the line, with the colours of the boxes.
         link: address that the line links to.
     """
 
@@ -90,7 +90,7 @@ def strong(words: str, *, width: Literal["stretch", "content"] = "stretch") -> N
 
 
 def label(words: str) -> str:
-    """A text from outside for the label of a widget, which Streamlit reads as Markdown."""
+    """Escape a text from outside for the label of a widget, which Streamlit reads as Markdown."""
     return marked(encodable(" ".join(words.split())))
 
 
@@ -139,7 +139,7 @@ def answer(agent_answer: Answer, key: str, *, raw: bool, against: str | None = N
 
 
 def thread(query: Query, *, last: int = 0) -> None:
-    """Draw the earlier messages of a query's conversation: the ``last`` ones open, the others folded."""
+    """Draw the earlier messages of a query's conversation: the latest ``last`` messages open, the others folded."""
     if query.messages:
         st.html(html_block(Thread(query.messages, "Earlier", last) if last else Thread(query.messages)))
 
@@ -152,7 +152,7 @@ def reference(query: Query, *, raw: bool) -> None:
 
 
 def raw_switch() -> bool:
-    """Draw the switch for unformatted passages; returns whether it is on."""
+    """Draw the switch that shows passages unformatted; returns whether it is on."""
     return st.toggle("Raw text", key="raw", bind="query-params")
 
 
@@ -168,7 +168,7 @@ def alike(left: str, right: str) -> bool:
 
 @lru_cache(64)
 def written(text: str, *, raw: bool = False, against: str | None = None) -> str:
-    """A text as HTML without links, images or styles, but with every letter and digit of the text.
+    """Convert a text to HTML without links, images or styles, but with every letter and digit of the text.
 
     Args:
         text: the text from outside; Markdown headings, lists, quotations, tables, code and emphasis are formatted.
@@ -192,7 +192,7 @@ _RULES: Final = (
     *("heading", "lheading", "list", "blockquote", "fence", "hr", "table"),
     *("newline", "escape", "backticks", "emphasis", "strikethrough"),
 )
-"""The Markdown rules that are enabled."""
+"""Rules of the Markdown parser that are enabled."""
 _TAGS: Final = {
     **{tag: tag for tag in ("p", "ul", "ol", "li", "blockquote", "em", "strong", "s")},
     **{tag: tag for tag in ("table", "thead", "tbody", "tr", "th", "td")},
@@ -200,7 +200,7 @@ _TAGS: Final = {
     **dict.fromkeys(("h3", "h4"), "h5"),
     **dict.fromkeys(("h5", "h6"), "h6"),
 }
-"""Allowed HTML tags and the tags that replace them: headings of a text rank below the headings of the page."""
+"""Allowed HTML tags and the tags that replace them: a text's headings rank below the page's headings."""
 _VOID_TAGS: Final = {"softbreak": "<br>", "hardbreak": "<br>", "hr": "<hr>"}
 _CODE: Final = {"code_inline": ("<code>", "</code>"), "fence": ("<pre><code>", "</code></pre>"), "text": ("", "")}
 
@@ -213,7 +213,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _parts(text: str, raw: bool) -> list[str]:
-    """The text as a list of HTML tags and ``_Leaf`` words; in one ``<div>`` if Markdown would lose characters."""
+    """The text as a list of HTML tags and ``_Leaf`` words; in one plain ``<div>`` if Markdown loses characters."""
     if not raw and len(text) <= MOST_MARKUP:
         tokens = _markdown().parse(text)
         parts = list(_markup_of(tokens))
@@ -249,7 +249,7 @@ def _words(leaves: Iterable[str]) -> list[str]:
 
 
 def _marked(leaves: Sequence[str], others: Sequence[str]) -> Iterator[str]:
-    """The escaped words of ``leaves``, with ``<mark>`` around words that ``others`` lack at that place."""
+    """The escaped words of ``leaves``, with ``<mark>`` around words that ``others`` does not have there."""
     from rapidfuzz.distance import LCSseq
 
     steps = LCSseq.opcodes(_words(leaves), _words(others))
@@ -274,7 +274,7 @@ def _escape(words: str) -> str:
 
 
 def query_label(query_id: str, query: str) -> str:
-    """The text of a query in fields and addresses: its id and the start of the query."""
+    """The text of a query in select fields and URLs: its id and the start of the query."""
     return f"{query_id}: {clipped(query, 60)}"
 
 
@@ -284,7 +284,7 @@ def nothing(words: str) -> None:
 
 
 def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
-    """Draw what the tournament lacks, and the YAML section that would add it.
+    """Draw a message that the tournament lacks something, and the YAML section that would add it.
 
     Args:
         words: message that says what is missing.
@@ -305,7 +305,7 @@ def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
 
 
 def no_tournament() -> None:
-    """Draw a message that says that the store is empty, and what to do."""
+    """Draw a message that the store has no tournament yet, and what to do."""
     nothing("This store holds no tournament yet. Run `ragleague run` with your YAML file and come back.")
 
 

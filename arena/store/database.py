@@ -29,10 +29,10 @@ _COUNT_CHANGE: Final = update(STATE).values(changes=STATE.c.changes + 1)
 
 
 class Database:
-    """The connections of one store.
+    """A store's database: its connections, and the transactions that read and write it.
 
     Attributes:
-        location: the path or URL, without its password.
+        location: path or URL of the store, without its password.
     """
 
     used: ClassVar[WeakSet[Database]] = WeakSet()
@@ -55,7 +55,7 @@ class Database:
 
     @classmethod
     def open_existing(cls, location: str, *, to_write: bool = False) -> Self:
-        """Open an existing store, without waiting for a server that is away."""
+        """Open an existing store; unlike ``open``, it does not retry while the database server is unreachable."""
         if lacks_file(location):
             raise no_store(location)
         store = cls(open_engine(location), shown(location))
@@ -74,7 +74,7 @@ class Database:
         """Check that this version of ragleague can read the store.
 
         Args:
-            to_write: the store may also be empty.
+            to_write: whether to accept an empty database, in which the caller then creates the tables.
 
         Raises:
             InputError: the database is empty.
@@ -97,7 +97,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open a connection for reading; error messages name the store."""
+        """Open a connection for reading; database errors become a ``StoreError`` that names the store."""
         try:
             with translated_errors(self.location), self._engine.connect() as connection:
                 yield connection
@@ -111,9 +111,9 @@ class Database:
         """Run a write transaction.
 
         Args:
-            alone: lock other writers out for the whole transaction.
-            judged: whether cached figures become invalid, see ``count_change``.
-            patience_s: how long to wait for a lock, in seconds; the default of ``engine`` if ``None``.
+            alone: whether to lock out all other writers for the whole transaction.
+            judged: whether to call ``count_change`` at the end, which drops cached figures.
+            patience_s: lock timeout in seconds; ``engine.PATIENCE_S`` if ``None``.
         """
         # The lock makes this process's threads take turns: SQLite itself would wait by sleeping and trying again.
         started = time.monotonic()
@@ -135,7 +135,7 @@ def no_store(location: str) -> InputError:
 def count_change(connection: Connection) -> None:
     """Increment the store's change counter and drop cached figures.
 
-    Call it last in a transaction: all writers wait for the row with the counter.
+    Call it last in a transaction: from then until the commit, other writers wait for the row with the counter.
     """
     connection.execute(_FORGET_FIGURES)
     connection.execute(_COUNT_CHANGE)

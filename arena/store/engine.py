@@ -1,6 +1,7 @@
 """Opens a store's database, an SQLite file or a PostgreSQL server, and translates its errors.
 
-Each error becomes one line in the user's terms. A process that judges waits if the store's server restarts.
+Each error becomes one line in the user's terms. A process that runs judges waits while the store's database server
+restarts.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from retrieval_eval.data.rows import unstorable
 logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # hides its traceback if Ctrl-C interrupts a close
 
 PATIENCE_S = 30.0
-"""Timeout in seconds for a store that another program locks, or whose server is away."""
+"""Timeout in seconds while another program locks the store, or while its database server is unreachable."""
 _CONNECTIONS: Final = 15
-"""Pool size per store on a server; by default SQLAlchemy closes all but five after each use."""
+"""Size of the connection pool for a PostgreSQL store; by default SQLAlchemy keeps only five connections open."""
 _LEAST_S: Final = 0.1
-"""Minimum timeout in seconds for a lock, even if other writers of this process have used up the timeout."""
+"""Minimum lock timeout in seconds, even if waiting for this process's other threads has used up the timeout."""
 _PAUSE_S = 0.05
 _TRIES = int(PATIENCE_S / _PAUSE_S)
 _LOCK: Final = 0x7261676172656E61
@@ -40,7 +41,7 @@ _LOCK: Final = 0x7261676172656E61
 
 
 def sqlite_path(location: str) -> Path | None:
-    """The file of an SQLite store; ``None`` for a database server.
+    """Path of an SQLite store's file; ``None`` if the location is the URL of a database server.
 
     Raises:
         InputError: the path is one of SQLite's special names (``:memory:``, ``file:``), or cannot be a file name.
@@ -63,7 +64,7 @@ def lacks_file(location: str) -> bool:
 
 
 def missing(location: str) -> bool:
-    """Whether no store exists yet: no file, or a database without tables. A run creates the store there.
+    """Whether the location holds no store yet: there is no file, or the database has no tables.
 
     Raises:
         InputError: the location is not valid.
@@ -83,12 +84,12 @@ _PLAIN: Final = frozenset(
     {"application_name", "connect_timeout", "dbname", "host", "hostaddr", "passfile", "port", "service", "sslcert"}
     | {"sslkey", "sslmode", "sslrootcert", "target_session_attrs", "user"}
 )
-"""URL parameters that hold no secret. Other parameters may, such as ``password``, ``sslpassword`` or ``options``."""
+"""Parameters of a PostgreSQL URL that never hold a secret. Others may, such as ``password`` or ``options``."""
 _AFTER_NAME: Final = re.compile("[&;=#].*", re.DOTALL)
 
 
 def shown(location: str) -> str:
-    """The location as it may be printed: hides a password anywhere in a database URL."""
+    """The location in a form that is safe to print: passwords in a database URL are hidden."""
     if sqlite_path(location) is not None:
         return location
     try:
@@ -103,13 +104,14 @@ def shown(location: str) -> str:
 
 
 def open_engine(location: str, *, to_make: bool = False, write_ahead: bool = False) -> Engine:
-    """The engine for a path or URL; it reads and writes nothing yet.
+    """Create the SQLAlchemy engine for a store, without connecting to the database yet.
 
     Args:
         location: a path, ``sqlite:///PATH``, or ``postgresql://USER@HOST/DATABASE``.
-        to_make: create the file if it does not exist. Otherwise a deleted store would silently come back empty.
-        write_ahead: switch the file to write-ahead logging permanently: readers never wait, and a killed process loses
-            no committed transaction.
+        to_make: whether to create an SQLite file if it does not exist. A reader must not: it would silently replace a
+            deleted store with an empty one.
+        write_ahead: whether to switch the SQLite file permanently to write-ahead logging, with which readers never
+            wait, and a killed process loses no committed transaction.
 
     Raises:
         InputError: the folder does not exist, the location is itself a folder, or the kind of database is not
@@ -120,12 +122,12 @@ def open_engine(location: str, *, to_make: bool = False, write_ahead: bool = Fal
 
 
 def writing(engine: Engine, patience_s: float | None = None, *, waited_s: float = 0.0) -> Engine:
-    """The engine, set up for write transactions; these see rows that other processes have just committed.
+    """The engine with the options for write transactions; these see rows that others commit meanwhile.
 
     Args:
-        patience_s: timeout for a lock in seconds; ``PATIENCE_S`` if ``None``.
-        waited_s: seconds already spent waiting for other writers of this process, subtracted from the timeout: when
-            another program holds the lock, they time out together and not one after the other.
+        patience_s: lock timeout in seconds; ``PATIENCE_S`` if ``None``.
+        waited_s: seconds already spent waiting for other threads of this process, subtracted from the timeout. If
+            another program holds the lock, all threads then time out together and not one after the other.
     """
     if engine.dialect.name == "sqlite":
         patience_s = PATIENCE_S if patience_s is None else patience_s
@@ -134,10 +136,11 @@ def writing(engine: Engine, patience_s: float | None = None, *, waited_s: float 
 
 
 def wait_for_others(connection: Connection, *, alone: bool) -> None:
-    """Wait until a transaction may write: ``alone``, or while other transactions write other rows.
+    """Wait for the lock that a write transaction needs.
 
-    SQLite has one writer at a time anyway. On PostgreSQL, use ``alone`` for a change that other runners depend on:
-    otherwise two runners that begin the same tournament would both create it.
+    SQLite has one writer at a time anyway. On PostgreSQL the lock is exclusive if ``alone``; otherwise it is shared, so
+    that transactions write different rows at the same time. Use ``alone`` for a change that other runners depend on:
+    without it, two runners that begin the same tournament would both create it.
     """
     if connection.dialect.name != "sqlite":
         kind = "" if alone else "_shared"
@@ -205,9 +208,10 @@ _restored_files: set[tuple[int, int] | None] = set()
 
 
 def _restore_if_lost(engine: Engine, location: str, path: Path) -> None:
-    """Restore a store's file if somebody removes, renames or replaces it while it is in use.
+    """Restore an SQLite store if somebody removes, renames or replaces its file while it is in use.
 
-    An open connection can still read the removed file's content, and copies it to a new file.
+    Each write transaction checks the file first. If the file is gone, the connection, which can still read the removed
+    file, copies its content to a new file.
     """
     aside = path.with_name(f"{path.stem}.{secrets.token_hex(2)}{path.suffix}")
 
@@ -227,7 +231,9 @@ def _restore_if_lost(engine: Engine, location: str, path: Path) -> None:
         try:
             _copy_to(connection.connection.dbapi_connection, destination)
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{location}: somebody removed it while it was in use: {error}") from error
+            raise StoreError(
+                f"{location}: somebody removed it while it was in use, and it could not be restored: {error}"
+            ) from error
         if current is not None:
             raise StoreError(
                 f"{location}: somebody replaced it while it was in use; its content was saved to {destination}"
@@ -265,7 +271,7 @@ def _copy_to(connection: Any, path: Path) -> None:
 
 
 def _at_rest(path: Path) -> bool:
-    """Whether a store has no writer and is in a read-only folder, where SQLite cannot create its side files."""
+    """Whether no process writes to an SQLite store, and its folder is read-only, so SQLite can create no side files."""
     return path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
 
 
@@ -275,7 +281,7 @@ def _set_pragmas(connection: Any, _record: Any) -> None:
 
 
 def _set_write_ahead(connection: Any, record: Any) -> None:
-    """Switch to write-ahead logging; retries while another process does the same, as SQLite does not wait for it."""
+    """Switch to write-ahead logging; retry while another process does so too: SQLite fails instead of waiting."""
     for tries_left in range(_TRIES, -1, -1):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -288,7 +294,7 @@ def _set_write_ahead(connection: Any, record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a transaction. Writers lock at once: a lock taken at the first write would fail under contention."""
+    """Begin an SQLite transaction. Writers lock at once, since locking at the first write fails under contention."""
     patience_s = connection.get_execution_options().get("patience_s")
     if patience_s is not None:
         connection.exec_driver_sql(f"PRAGMA busy_timeout={patience_s * 1000:.0f}")
@@ -318,7 +324,7 @@ _PROBLEMS: Final = {
     "Connection refused": "no database server answers there; start it, or fix the address",
     "setsockopt(": "no database server answers there; start it, or fix the address",  # refused during its setup
 }
-"""Fragments of error messages of SQLite and PostgreSQL, and the message for the user."""
+"""Messages for the user, by a fragment of the error message of SQLite or PostgreSQL that they replace."""
 
 
 def _is_gone(path: Path | None) -> bool:
@@ -326,12 +332,12 @@ def _is_gone(path: Path | None) -> bool:
 
 
 class ServerLostError(StoreError):
-    """The connection to a store's server could not be made, or was lost."""
+    """The connection to a store's database server could not be made, or was lost."""
 
 
 @contextmanager
 def translated_errors(name: str) -> Iterator[None]:
-    """Turn database errors in the block into one line that names the store.
+    """Convert database errors raised in the block to a one-line ``StoreError`` that names the store.
 
     Raises:
         StoreError: the database reported an error.
@@ -352,7 +358,7 @@ def translated_errors(name: str) -> Iterator[None]:
 
 
 def _is_lost(error: DatabaseError) -> bool:
-    """Whether the connection broke or was never made; a refused connection has no statement and no SQLSTATE."""
+    """Whether the connection broke or was refused; a refused connection has no SQL statement and no SQLSTATE."""
     state = getattr(error.orig, "sqlstate", "")
     refused = error.statement is None and isinstance(error, OperationalError) and state is None
     return error.connection_invalidated or refused or str(state).startswith(("08", "57P"))
@@ -363,11 +369,11 @@ Result = TypeVar("Result")
 
 _RECONNECT_S: Final = 0.25
 _awaited: dict[str, bool] = {}
-"""The stores that this process judges for, by location; ``False`` once it has given up waiting for the server."""
+"""Whether transactions wait for a store's server, by location; ``False`` once waiting has timed out."""
 
 
 class WaitingStore(Protocol):
-    """Base class of a store, or of a part of a store, whose methods wait while its server is away."""
+    """Interface of a store, or a part of one, whose methods ``retrying`` decorates."""
 
     @property
     def location(self) -> str: ...
@@ -377,9 +383,10 @@ Part = TypeVar("Part", bound=WaitingStore)
 
 
 def wait_for_server(location: str) -> None:
-    """Make this process wait for the store's server from now on, because it has results to save.
+    """Make this process retry transactions while the store's server is away, so that no results are lost.
 
-    Called again, it waits again after an earlier run gave up. A process that only reads fails at once.
+    Call it again to turn retrying on again after a timeout. A process that only reads does not call it, and fails at
+    once.
     """
     _awaited[location] = True
 
@@ -388,11 +395,11 @@ def retry_while_away(location: str, act: Callable[[bool], Result]) -> Result:
     """Run a transaction, and retry it for up to ``PATIENCE_S`` seconds while the store's server is away.
 
     Args:
-        act: runs the transaction. Its argument is whether this is a retry; the earlier attempt may have been committed,
-            so a retry must be idempotent.
+        act: function that runs the transaction. Its argument says whether this is a retry; the earlier attempt may have
+            been committed, so the function must be idempotent.
 
     Raises:
-        StoreGoneError: the server did not come back.
+        StoreGoneError: the server did not come back in time.
     """
     lost_at, again = None, False
     while True:
@@ -412,7 +419,7 @@ def retry_while_away(location: str, act: Callable[[bool], Result]) -> Result:
 
 
 def retrying(method: Callable[Concatenate[Part, Arguments], Result]) -> Callable[Concatenate[Part, Arguments], Result]:
-    """Decorate a method that is one idempotent transaction, so that ``retry_while_away`` retries it."""
+    """Decorate a method that runs one idempotent transaction: ``retry_while_away`` then runs it."""
 
     @wraps(method)
     def retried(self: Part, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:

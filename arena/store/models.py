@@ -14,7 +14,7 @@ from arena.store import tables
 
 
 class _OfTable(SQLModelMetaclass):
-    """Makes each column of ``__table__`` a field, so that a class states only the columns' Python types."""
+    """Metaclass that makes each column of ``__table__`` a field; a class only states the columns' Python types."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any], **options: Any) -> Any:
         if (table := content.get("__table__")) is not None:
@@ -81,7 +81,7 @@ class AnswerRow(_Row, table=True):
 
 
 class LabelRow(_Row, table=True):
-    """A person's relevance label of a document for a query."""
+    """A person's relevance label for a document, given a query."""
 
     __table__ = tables.LABEL
     tournament_id: int
@@ -108,7 +108,7 @@ class WantedRow(_Row, table=True):
 
 
 class JudgmentRow(_Row, table=True):
-    """A judge's judgment, or a failure if ``outcome`` is ``None``; ``outcome`` is JSON."""
+    """A judge's judgment, or the failure to get one if ``outcome`` is ``None``; ``outcome`` is JSON."""
 
     __table__ = tables.JUDGMENT
     judgment_id: str
@@ -130,7 +130,7 @@ class JudgmentRow(_Row, table=True):
 
 
 class AnnotationRow(_Row, table=True):
-    """A person's annotation of an item; ``value`` is JSON."""
+    """A person's annotation, such as a vote on two answers or a relevance label; ``value`` is JSON."""
 
     __table__ = tables.ANNOTATION
     annotation_id: int
@@ -148,7 +148,7 @@ class AnnotationRow(_Row, table=True):
 
 
 class AgentReplyRow(_Row, table=True):
-    """An agent's reply, or a failure if ``answer`` is ``None``."""
+    """An agent's reply to a query, or the failure to get one if ``answer`` is ``None``."""
 
     __table__ = tables.AGENT_REPLY
     reply_id: str
@@ -170,7 +170,7 @@ class AgentReplyRow(_Row, table=True):
 
 
 class RunnerRow(_Row, table=True):
-    """A process that judges for this store now."""
+    """A process that is running judges and saves their judgments in this store."""
 
     __table__ = tables.RUNNER
     runner_id: str
@@ -180,7 +180,7 @@ class RunnerRow(_Row, table=True):
 
 
 class LeaseRow(_Row, table=True):
-    """A runner's claim on a judgment."""
+    """A runner's claim on a judgment, so that no other runner asks for it too."""
 
     __table__ = tables.LEASE
     judgment_id: str
@@ -188,7 +188,7 @@ class LeaseRow(_Row, table=True):
 
 
 class RunRow(_Row, table=True):
-    """A run of a tournament."""
+    """One run of a tournament: its process, start, end, settings and standings."""
 
     __table__ = tables.RUN
     number: int
@@ -207,7 +207,7 @@ class RunRow(_Row, table=True):
 
 
 class SpendingRow(_Row, table=True):
-    """One runner's spending in one stage."""
+    """Number of results, tokens and cost of one runner in one stage of a tournament."""
 
     __table__ = tables.SPENDING
     runner_id: str
@@ -223,7 +223,7 @@ class SpendingRow(_Row, table=True):
 
 
 class BatchRow(_Row, table=True):
-    """A batch of requests at a provider."""
+    """A batch of requests that was sent to a provider's batch API."""
 
     __table__ = tables.BATCH
     marker: str
@@ -236,7 +236,7 @@ class BatchRow(_Row, table=True):
 
 
 class BatchLineRow(_Row, table=True):
-    """A request of a batch whose judgment is not stored yet."""
+    """A request in a batch, stored until its judgment is saved."""
 
     __table__ = tables.BATCH_LINE
     custom_id: str
@@ -256,7 +256,7 @@ class CachedFiguresRow(_Row, table=True):
 
 
 class StateRow(_Row, table=True):
-    """The schema's version and the store's change counter."""
+    """The only row of the table ``state``: the schema's version and the store's change counter."""
 
     __table__ = tables.STATE
     only: int

@@ -1,4 +1,4 @@
-"""Combines outcomes: the samples of a judgment into one, several judges' labels into one, and games into verdicts."""
+"""Combines repeated samples of a judgment and the labels of several judges, and reads the verdicts of games."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from judges.spec import Combine
 from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict
 
 LabelResults: TypeAlias = dict[tuple[str, str], Result | None]
-"""Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if there is no result yet."""
+"""Results of relevance judgments by (query_id, doc_id); ``None`` for a judgment that has no result yet."""
 
 
 class Consistency(Struct, frozen=True):
-    """How often repeated samples of a judgment agree.
+    """How often a judge's repeated samples of the same judgment agree.
 
     Attributes:
         agreement: share of equal outcomes among pairs of samples of the same judgment; ``None`` without a pair.
+        repeated: number of judgments with at least two samples.
     """
 
     agreement: float | None
@@ -43,15 +44,16 @@ def of_each_judge(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, 
 def document_labels(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine], across: Combine
 ) -> LabelResults:
-    """One label for each (query_id, doc_id), combined over the samples and judges.
+    """One relevance label for each (query_id, doc_id), combined over samples and judges.
 
-    The samples of each judge are combined first, so that a judge with more samples has no more weight. A failure that
-    the next run retries leaves the document without a label: answer judges see the labels, and a label that changed
-    later would make their judgments obsolete.
+    The samples of each judge are combined first, so that a judge with more samples has no more weight. If the next run
+    retries a judge's failure on a document, the document has no label until then: answer judges see the labels, and a
+    label that changed later would make their judgments obsolete.
 
     Args:
         results: planned relevance judgments with their results, in plan order.
-        across: the method that combines the labels of several judges, see ``combine``.
+        how: method that combines the samples of a judge, by the judge's name.
+        across: method that combines the labels of several judges, see ``combine``.
     """
     each = list(results)
     retried = {
@@ -71,7 +73,7 @@ def document_labels(
 def combined(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine]
 ) -> list[tuple[Wanted, Result | None]]:
-    """Combine the samples of each judgment, which must be adjacent, into one result."""
+    """Combine the samples of each judgment into one result; ``results`` must have them next to each other."""
     each = list(results)
     return list(each_combined(each, how)) if _repeated(each) else each
 
@@ -79,7 +81,7 @@ def combined(
 def each_combined(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine]
 ) -> Iterator[tuple[Wanted, Result | None]]:
-    """Like ``combined``, one result at a time."""
+    """Like ``combined``, but yield one result at a time."""
     for want, group in groupby(results, key=_first_sample):
         samples = [result for _, result in group]
         yield want, samples[0] if len(samples) == 1 else combine(samples, how.get(want.judge, "majority"))
@@ -95,13 +97,14 @@ def _first_sample(entry: tuple[Wanted, Result | None]) -> Wanted:
 
 
 def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
-    """Combine samples into one result; its reason is from a sample with the combined outcome, if there is one.
+    """Combine several samples into one result; its reason is from a sample with the combined outcome, if any.
 
-    Majority: the most frequent outcome; if several are equally frequent, a tie for verdicts and the lowest
-    one for labels and grades. Median: the lower median of labels and grades. Mean: the average of labels and grades;
-    labels are rounded, halves down. For verdicts, median and mean use 1 (A), 0 (tie) and -1 (B), and take the sign.
+    ``majority`` takes the most frequent outcome; if several are equally frequent, the verdict ``TIE``, or the lowest
+    label or grade. ``median`` takes the lower median of labels and grades. ``mean`` takes the average; average labels
+    are rounded, halves down. For ``median`` and ``mean``, verdicts count as 1 (A), 0 (tie) and -1 (B), and the sign of
+    the median or average is the combined verdict.
 
-    ``None`` if any sample has no result yet; a failure if more than half of the samples failed.
+    Returns ``None`` if any sample has no result yet, and a failure if more than half of the samples failed.
     """
     judged = [sample for sample in samples if isinstance(sample, Judgment)]
     if None in samples:
@@ -114,13 +117,13 @@ def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
 
 
 def _representative(judged: Sequence[Judgment], how: Combine) -> Judgment:
-    """The first sample whose choices equal the combined ones; else the first sample."""
+    """The first judgment whose outcome, apart from texts, is the combined one; if there is none, the first judgment."""
     combined_choices = _choices(_outcome([judgment.outcome for judgment in judged], how, judged[0].outcome))
     return next((judgment for judgment in judged if _choices(judgment.outcome) == combined_choices), judged[0])
 
 
 def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Consistency]:
-    """The agreement among each judge's samples; judges with single samples are left out."""
+    """Agreement among the repeated samples of each judge; judges without repeated samples are left out."""
     equal: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     repeated: Counter[str] = Counter()
@@ -148,7 +151,7 @@ def _outcome(outcomes: Sequence[Outcome], how: Combine, texts: Outcome) -> Outco
 
 
 def _choices(outcome: Outcome) -> object:
-    """The parts of an outcome that can be compared: all but its free texts."""
+    """The parts of an outcome that samples are compared by: all but its free texts."""
     if not isinstance(outcome, Mapping):
         return outcome
     return tuple((name, value) for name, value in outcome.items() if not isinstance(value, str))

@@ -1,8 +1,8 @@
-"""The conversion of values to rows of the store and back, and the subjects of planned judgments.
+"""Converts values to rows of the store and back, and defines the subjects of planned judgments.
 
-Each subject is a tuple with two methods: ``of`` reads it from a ``Wanted``, and ``want`` makes a ``Wanted`` of it. In
-all other planned judgments, ``item`` alone names the subject: a document, an agent, a subtopic, the number of a turn or
-a span of nuggets.
+A subject is what a judge has to judge. Each subject class is a tuple with two methods: ``of`` reads it from a
+``Wanted`` (a planned judgment), and ``want`` makes a ``Wanted`` from it. Planned judgments without a subject class name
+their subject in ``item`` alone: a document, an agent, a subtopic, the number of a turn or a span of nuggets.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from judges.types import JudgeFailure, Judgment, Task, Usage
 Result = Judgment | JudgeFailure
 
 IDENTICAL: Final = "identical-answers"
-"""The judgment id of every game between two equal answers, which is a tie without a call."""
+"""Judgment id of every game between two identical answers; such a game is a tie without asking a judge."""
 
 _UNKNOWN_USAGE = Usage()
 
 
 class Wanted(Struct, frozen=True):
-    """One judgment that a tournament needs.
+    """A planned judgment of a tournament.
 
     Attributes:
-        query_id, item, other, order: the subject as stored; the subjects below interpret them by task.
-        sample: number of the sample, from 0; a judge may be asked several times.
+        query_id, item, other, order: what is to be judged, as stored; the subject classes below interpret these fields.
+        sample: number of the sample, from 0: a judge may be asked for the same judgment several times.
     """
 
     task: Task
@@ -46,7 +46,7 @@ class Wanted(Struct, frozen=True):
 
     @staticmethod
     def game(judge: str, query_id: str, item: str, other: str, *, swapped: bool) -> Wanted:
-        """A game between the answers of two agents; ``swapped`` shows the answer of ``other`` first."""
+        """A planned game between the answers of two agents; ``swapped`` shows the answer of ``other`` first."""
         return Wanted(Task.PAIRWISE, judge, query_id, item, other, "ba" if swapped else "ab")
 
     @property
@@ -56,7 +56,11 @@ class Wanted(Struct, frozen=True):
 
 
 def tournament_number(connection: Connection, name: str) -> int:
-    """The number of a tournament, which is the key of its rows."""
+    """The ``tournament_id`` of the tournament with this name.
+
+    Raises:
+        InputError: the store has no such tournament.
+    """
     number = connection.execute(select(TOURNAMENT.c.tournament_id).where(TOURNAMENT.c.name == name)).scalar()
     if number is None:
         raise InputError(f"no tournament named {name!r} in this store")
@@ -73,12 +77,12 @@ def decoded(text: str) -> dict[str, Any]:
 
 
 def with_checksum(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the checksum of its values, which are in the order of the table's columns."""
+    """A copy of the row with its checksum added; the row's keys must be in the order of the table's columns."""
     return {**row, "checksum": checksum(row.values())}
 
 
 _ROW_FORMATS: Final = ["\x1f".join(["%s"] * size) for size in range(32)]
-"""Format strings that join all values of a row, by the number of columns; faster than joining the values as texts."""
+"""Format strings that join the values of a row, by number of columns; faster than joining them as texts."""
 
 
 def checksum(values: Iterable[Any]) -> int:
@@ -88,7 +92,7 @@ def checksum(values: Iterable[Any]) -> int:
 
 
 def want_checksum(number: int, want: Wanted, judgment_id: str | None) -> int:
-    """The checksum of a planned judgment's row without its position; callers add the position."""
+    """Checksum of a planned judgment's row without its position in the plan; callers add the position to it."""
     key = (want.task.value, want.judge, want.query_id, want.item, want.other, want.order, want.sample)
     return checksum((number, *key, judgment_id))
 
@@ -114,7 +118,7 @@ def wanted_of(row: Any) -> Wanted:
 
 
 def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
-    """The row of a judgment or failure, without the characters that a database cannot store."""
+    """The row of the table ``judgment`` for a result, without the characters that a database cannot store."""
     from judges.masking import masked, storable
 
     reason = result.reason if isinstance(result, Judgment) else result.message
@@ -149,7 +153,7 @@ def _plain(outcome: Any) -> Any:
 
 
 def result_of(columns: Iterable[Any]) -> Result:
-    """The judgment or failure in a row of ``JUDGMENT``."""
+    """The judgment or failure that a row of the table ``judgment`` stores."""
     judgment_id, _, _, model, outcome, cause, reason, reply, rejected, *tokens, calls, latency_s, cost_usd, _ = columns
     usage = _UNKNOWN_USAGE if tokens == [None, None, None] else Usage(*tokens)
     used = (model, usage, calls, latency_s, cost_usd, () if rejected == "[]" else tuple(json.loads(rejected)))
@@ -166,14 +170,15 @@ def _read_outcome(text: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def _read_choice(text: str) -> Any:
-    """Parse a label, verdict or grade; cached, because few different values occur very often."""
+    """Parse a stored label, verdict or grade; cached, because the same few values occur very often."""
     return json.loads(text)
 
 
 class GradedSubject(NamedTuple):
-    """An agent's answer and the criteria to grade it by, or a passage and the ids of exam items to grade it against.
+    """What a judge grades: an agent's answer by criteria, or a passage by exam items.
 
-    If ``by`` is empty, the judge grades by all criteria of the configuration.
+    ``by`` holds the names of the criteria or the ids of the exam items; if it is empty, the judge grades by all
+    criteria of the configuration.
     """
 
     query_id: str
@@ -190,7 +195,7 @@ class GradedSubject(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _read_names(text: str) -> tuple[str, ...]:
-    """Parse names or ids; cached, because all passages of a query have the same ids."""
+    """Parse stored names of criteria or ids of exam items; cached, because a query's passages have the same ids."""
     return tuple(json.loads(text))
 
 
@@ -200,7 +205,10 @@ def _write_names(names: tuple[str, ...]) -> str:
 
 
 class AssignmentSubject(NamedTuple):
-    """An agent's answer or a document (``target``), and the nuggets assigned to it; their ``places`` count from 1."""
+    """What a judge assigns nuggets to: an agent's answer or a document (``target``).
+
+    ``places`` are the positions of these nuggets in the query's list of nuggets, from 1.
+    """
 
     query_id: str
     target: str
@@ -215,11 +223,11 @@ class AssignmentSubject(NamedTuple):
 
 
 NAMES_PASSAGE: Final = {Task.QUERIES: "query_id", Task.ANSWERABLE: "item"}
-"""Tasks that generate queries, and the column of ``Wanted`` that names the passage; none names a query of the data."""
+"""Column of ``Wanted`` with the passage's id, by task of query generation; such rows name no query of the data."""
 
 
 def read_span(text: str) -> range:
-    """Places, which count from 1, from ``11-20`` or ``11``."""
+    """Parse a range of positions, which count from 1: ``11-20``, or ``11`` for a single one."""
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 

@@ -1,4 +1,4 @@
-"""Runners (processes that judge for a store) and their claims, so that no judgment is paid for twice."""
+"""Runners (processes that run judges for a store) and their claims, so that no judgment is paid for twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SILENT_S = 60.0
 
 
 def _host() -> str:
-    """The host name and the PID namespace, which differs between containers on one host."""
+    """The host name and, on Linux, the PID namespace, which differs between containers on one host."""
     try:
         return f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:  # not Linux
@@ -34,7 +34,7 @@ def _host() -> str:
 
 
 class Runner(Struct, frozen=True):
-    """A process that judges for a store; by default the current one."""
+    """A process that runs judges and saves their judgments; by default the current process."""
 
     runner_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     host: str = field(default_factory=_host)
@@ -42,16 +42,16 @@ class Runner(Struct, frozen=True):
 
 
 class Watch:
-    """Measures how long the heartbeats of other runners have not changed, by the monotonic clock of this process.
+    """Measures how long ago each runner's heartbeat last changed, by the monotonic clock of this process.
 
-    It does not compare clocks: if one jumped by a minute, all live runners would look dead.
+    It does not compare times of different clocks: if a clock jumped by a minute, all live runners would look dead.
     """
 
     def __init__(self) -> None:
         self._last_beats: dict[str, tuple[float, float]] = {}
 
     def silent_s(self, runner_id: str, beat: float) -> float:
-        """Seconds since this process first saw this heartbeat; 0 for a new one."""
+        """Seconds since this process first saw this heartbeat of the runner; 0 if the heartbeat is new."""
         time = monotonic()
         if self._last_beats.get(runner_id, (None,))[0] != beat:
             self._last_beats[runner_id] = beat, time
@@ -89,7 +89,7 @@ def taken(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -
 
 
 def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
-    """Claim judgments for the runner, except those that another runner holds; returns the ids it now holds."""
+    """Claim judgments for the runner, except those that other runners have claimed; returns the claimed ids."""
     rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in judgment_ids]
     if insert_rows(connection, LEASE, rows, "DO NOTHING") == len(rows):
         return set(judgment_ids)
@@ -97,7 +97,7 @@ def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -
 
 
 def release(connection: Connection, judgment_ids: Sequence[str], runner: Runner | None = None) -> None:
-    """Release the claims of one runner on these judgments; of all runners if ``runner`` is ``None``."""
+    """Release one runner's claims on these judgments, or every runner's if ``runner`` is ``None``."""
     holder = {} if runner is None else {"runner_id": runner.runner_id}
     delete_rows(connection, LEASE.c.judgment_id, judgment_ids, **holder)
 
@@ -111,18 +111,18 @@ def claim(
     to_be_asked: Callable[[Known | None], bool],
     tried: Callable[[str], bool] = lambda _: False,
 ) -> tuple[dict[str, Known], set[str]]:
-    """Claim for this runner the ids that need a call and that no other runner holds.
+    """Claim judgments or agents' replies that need a call and that no other runner has claimed.
 
     Args:
-        runner: the runner that asks; it must be registered (``beat``).
+        runner: the runner that claims them; it must be registered (``beat``).
         idents: ids of judgments or of agents' replies, without duplicates.
         look_up: returns the known results by id.
-        to_be_asked: returns whether an id needs a call, from its known result or ``None``.
-        tried: returns whether the known failure of an id is from this run. Such ids are not claimed: this run does not
-            ask for them again, and other runners would wait in vain.
+        to_be_asked: returns whether an id needs a call, given its known result or ``None``.
+        tried: returns whether this run itself stored the known failure of an id. Such ids are not claimed: this run
+            does not ask for them again, and other runners would wait in vain.
 
     Returns:
-        The known results by id, and the ids that another runner is asking for now.
+        The known results by id, and the ids that other runners have claimed.
     """
     known = dict(look_up(idents))
     asked = [ident for ident in idents if to_be_asked(known.get(ident))]
@@ -146,21 +146,21 @@ def _leased(connection: Connection, judgment_ids: Sequence[str], holder: ColumnE
 
 
 def _delete_unlocked(connection: Connection, table: Table, condition: Any) -> None:
-    """Delete the rows that meet a condition, except those that another transaction has locked."""
+    """Delete the rows that meet a condition, except rows that another transaction has locked."""
     (key,) = table.primary_key
     unlocked = select(key).where(condition).with_for_update(skip_locked=True)  # SQLite ignores this
     connection.execute(delete(table).where(key.in_(unlocked)))
 
 
 def now(connection: Connection) -> float:
-    """Seconds since 1970 by the clock that all runners share: this machine's for SQLite, else the server's."""
+    """Seconds since 1970 by the clock that a store's runners share: this machine's for SQLite, else the server's."""
     if connection.dialect.name == "sqlite":
         return clock.time()
     return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
 
 def alive(host: str, pid: int, silent_s: float, current: Runner) -> bool:
-    """Whether a runner may still be at work: it had a recent heartbeat and, on this host, its process exists."""
+    """Whether a runner may still be running: it had a recent heartbeat and, on this host, its process exists."""
     if silent_s > SILENT_S:
         return False
     if host != current.host or os.name == "nt":  # on Windows os.kill(pid, 0) would end the process

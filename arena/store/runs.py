@@ -1,8 +1,8 @@
-"""Runs of tournaments: start, end, subject, and spending. Runs are never deleted.
+"""Records the runs of tournaments: when they start and end, their settings, and what they spend.
 
-Spending is recorded in the transaction that saves the results, so that a killed run loses none of it. Each run has one
-runner. A result counts as spending of the runner that asked for it. Results read from the store or imported
-count for no runner.
+Runs are never deleted. Each run has one runner (its process). Spending is recorded in the transaction that saves the
+results, so that a killed run loses none of it. It counts for the runner that asked for the result; results that were
+read from the store or imported count for no runner.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ class StoredRun(Struct, frozen=True):
     """One run, as recorded in the store.
 
     Attributes:
-        state: ``running`` while its process is alive, then its ending; ``killed`` if the process died without one.
+        state: ``running`` while its process is alive, then how the run ended; ``killed`` if the process died without
+            recording an end.
         here: whether the run's process runs, or ran, on this machine.
-        subject: the settings, the agents, and a digest of every query's text.
-        stages: counts of results by stage, recorded at the end of the run; for the agents' queries also during the run.
+        subject: what was run: the settings, the agents, and a digest of every query's text.
+        stages: counts of results by stage, recorded at the end of the run; for the stage that asks the agents, also
+            during the run.
         spent: results, calls, tokens and cost so far, by stage.
-        standings: the rows of the leaderboard; empty if there are no ratings.
+        standings: rows of the leaderboard at the end of the run; empty if there are no ratings.
     """
 
     run_id: str
@@ -62,7 +64,7 @@ class Runs:
         self.location = store.location
 
     def begin(self, runner: Runner, subject: Mapping[str, Any] | None = None) -> str:
-        """Record the start of a run; returns its id. The subject can be added later by ``describe``."""
+        """Record the start of a run and return its id; ``describe`` can add the subject of the run later."""
         run_id = uuid.uuid4().hex
         self._begin(run_id, runner, subject or {})
         return run_id
@@ -101,13 +103,13 @@ class Runs:
 
     @retrying
     def _change(self, /, run_id: str, *times: str, **values: Any) -> None:
-        """Set columns of a run; those named in ``times`` to the present time."""
+        """Set columns of a run to ``values``, and the columns named in ``times`` to the present time."""
         with self._store.writing(judged=False) as connection:
             present = dict.fromkeys(times, now(connection)) if times else {}
             connection.execute(update(RUN).where(RUN.c.run_id == run_id).values(**values, **present))
 
     def all(self, most: int | None = None) -> list[StoredRun]:
-        """All runs, or at most the ``most`` latest, latest first; empty if the store has no such tournament."""
+        """Runs of the tournament, latest first; at most ``most`` of them. Empty if there is no such tournament."""
         return self._select(most=most)
 
     def at_work(self) -> list[StoredRun]:
@@ -115,7 +117,7 @@ class Runs:
 
     @retrying
     def last_subject(self) -> Mapping[str, Any]:
-        """The subject of the latest run that recorded one; empty if none did."""
+        """Settings, agents and queries (see ``StoredRun``) of the latest run that recorded them; empty if none did."""
         runs = RUN.c
         with self._store.reading() as connection:
             number = tournament_number(connection, self._tournament)
@@ -126,7 +128,7 @@ class Runs:
 
     @retrying
     def others(self, runner: Runner) -> bool:
-        """Whether another run of the tournament is in progress; if runs start together, at most one gets ``False``."""
+        """Whether another runner runs the tournament now; if several start together, at most one gets ``False``."""
         runs = RUN.c
         with self._store.reading() as connection:
             number, time = tournament_number(connection, self._tournament), now(connection)
@@ -136,7 +138,7 @@ class Runs:
 
     @retrying
     def was_alone(self, run_id: str) -> bool:
-        """Whether no other run of the tournament has been active since this one began."""
+        """Whether no other run of the tournament has been active since this run began."""
         runs = RUN.c
         begun = select(runs.begun).where(runs.run_id == run_id).scalar_subquery()
         with self._store.reading() as connection:
@@ -180,15 +182,15 @@ def _run(row: Any, time: float, spent: ByStage) -> StoredRun:
 
 
 AGENTS: Final = "agents"
-"""The stage that asks the agents; every other stage has the name of its task."""
+"""Name of the stage in which the agents answer the queries; each other stage is named after its task."""
 
 
 class Spent(Struct, frozen=True):
-    """Counts of results, and the calls, tokens and cost that they took.
+    """Number of results in a stage, and the calls, tokens and cost that they took.
 
     Attributes:
-        judged: judgments, or answers of agents.
-        calls: requests sent, retries included.
+        judged: number of judgments, or of agents' answers.
+        calls: number of requests sent, including retries.
         input_tokens, output_tokens: sums over the results for which both are known.
         tokens_unknown: number of results for which a token count is unknown.
         cost_unknown: number of results without a known cost.
@@ -243,7 +245,7 @@ def add_spending(
 
 
 def spent_by(connection: Connection, runner_ids: Sequence[str]) -> dict[str, dict[str, Spent]]:
-    """Spending by runner and stage; runners without recorded spending are left out."""
+    """Spending of these runners, by runner and stage; runners without recorded spending are left out."""
     spent: dict[str, dict[str, Spent]] = {}
     table = SPENDING
     for chunk in chunks(runner_ids, CHUNK):

@@ -46,7 +46,7 @@ class Store(Database):
     """The tournaments of one store. ``Store.create`` opens it for a run, ``Store.open`` for reading.
 
     Attributes:
-        only: the queries that reading is limited to; ``None`` for all queries.
+        only: ids of the queries whose data and judgments are read; ``None`` for all queries.
     """
 
     only: frozenset[str] | None = None
@@ -66,8 +66,8 @@ class Store(Database):
         """Open a store for writing; creates it if it does not exist.
 
         Args:
-            to_fill: the caller fills a new store in one transaction, and nobody else uses it yet. Then SQLite needs no
-                write-ahead log, which would grow as large as the store; the next writer turns it on.
+            to_fill: whether the caller fills a new store in one transaction before anybody else uses it. Then SQLite
+                needs no write-ahead log, which would grow as large as the store; the next writer turns it on.
 
         Raises:
             StoreError: the store cannot be opened, or was written by another version.
@@ -91,7 +91,7 @@ class Store(Database):
 
     @retrying
     def begin(self, name: str, settings: Mapping[str, Any], data: Dataset, wanted: Iterable[Wanted]) -> None:
-        """Replace a tournament's settings, data and planned judgments, in one transaction.
+        """Begin a tournament: replace its settings, data and planned judgments, in one transaction.
 
         Stored judgments stay. If neither settings nor data changed, planned judgments stay linked to stored judgments,
         so that readers see no gap during the run; otherwise ``assign`` links them again.
@@ -117,7 +117,7 @@ class Store(Database):
 
     @retrying
     def announce(self, name: str) -> None:
-        """Register a tournament before it begins, so that a run that asks its agents first can be recorded."""
+        """Register a tournament before ``begin``, so that a run can be recorded while it still asks the agents."""
         wait_for_server(self.location)
         with self.writing(alone=True, judged=False) as connection:
             if connection.execute(select(TOURNAMENT.c.name).where(TOURNAMENT.c.name == name)).first() is None:
@@ -146,7 +146,7 @@ class Store(Database):
         to_be_asked: Callable[[Result | None], bool],
         tried: Callable[[str], bool] = lambda _: False,
     ) -> tuple[dict[str, Result], set[str]]:
-        """Link each planned judgment to its id, and claim the judgments that need a call; see ``runners.claim``."""
+        """Link planned judgments to the given judgment ids, and claim those that need a call; see ``runners.claim``."""
         from arena.store import runners
 
         if not judgments:
@@ -162,7 +162,7 @@ class Store(Database):
 
     @retrying
     def beat(self, runner: Runner) -> bool:
-        """Record a heartbeat of a runner, every ``BEAT_S`` seconds; returns whether it was registered before."""
+        """Record a runner's heartbeat, due every ``BEAT_S`` seconds; returns whether it was registered before."""
         from arena.store import runners, runs
 
         with self.writing(judged=False) as connection:
@@ -188,8 +188,8 @@ class Store(Database):
         """Save results and release their claims. A stored judgment stays; a stored failure is replaced.
 
         Args:
-            results: task, name and version of the prompt, and the judgment or failure.
-            runner: the runner that asked for the results, whose spending grows by their cost; ``None`` to record no
+            results: for each result the task, the prompt (name and version), and the judgment or failure.
+            runner: the runner that asked for the results, to whose spending their cost is added; ``None`` to record no
                 spending.
         """
         from arena.store import batches, runners, runs
@@ -213,9 +213,10 @@ class Store(Database):
 
     @retrying
     def judged_ids(self, name: str, made_from: str, wants: Sequence[Wanted]) -> dict[Wanted, str] | None:
-        """The judgment ids of the planned judgments that have a result; ``None`` if the ids may have changed.
+        """Recorded judgment ids of those planned judgments that have a result; ``None`` if the ids may be outdated.
 
-        The ids are valid if ``keep_assigned`` recorded the same ``made_from`` and the store has not changed since.
+        The ids are up to date if ``keep_assigned`` recorded the same ``made_from``, a digest of everything that
+        determines the ids, and the store has not changed since.
         """
         from arena.store import cache
 
@@ -224,9 +225,13 @@ class Store(Database):
             return None if number is None else want_rows.judged_ids(connection, number, wants)
 
     def keep_assigned(self, name: str, made_from: str, *, seen: int) -> None:
-        """Record what the assigned judgment ids were computed from, if the store has not changed since ``seen``.
+        """Record the digest of everything that determines the judgment ids, unless the store changed after ``seen``.
 
         If the store is locked, it records nothing, and the next run computes the ids again.
+
+        Args:
+            made_from: the digest, see ``judged_ids``.
+            seen: value of the store's change counter when the caller last read it.
         """
         from arena.store.cache import FigureCache
 
@@ -248,17 +253,17 @@ class Store(Database):
         """The planned judgments of a task in plan order, each with its result or ``None``.
 
         Args:
-            among: only the games between these agents.
+            among: names of agents; only games between two of them are returned.
         """
         return self._ask(name, lambda *asked: list(want_rows.each_outcome(*asked)), task, query_id, among)
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
-        """Stream the results of ``outcomes``, with few rows in memory."""
+        """Stream the planned judgments of a task with their results, like ``outcomes`` with few rows in memory."""
         with self.reading() as connection:
             yield from want_rows.each_outcome(connection, tournament_number(connection, name), task)
 
     def games(self, name: str, also: Sequence[str] = ()) -> RowColumns:
-        """Planned games with their verdicts, see ``arena.store.wants.games``; ``also`` is ``reason`` or ``model``."""
+        """Planned games with their verdicts and the columns in ``also``, see ``arena.store.wants.games``."""
         return self._ask(name, want_rows.games, also)
 
     @retrying
@@ -272,7 +277,7 @@ class Store(Database):
         return [name for name in self.tournaments() if self.settings(name).synth is None]
 
     def only_tournament(self) -> str:
-        """The name of the only tournament in the store.
+        """The name of the only tournament in the store; tournaments that generate queries do not count.
 
         Raises:
             InputError: there is none, or more than one.
@@ -286,7 +291,6 @@ class Store(Database):
 
     @retrying
     def settings(self, name: str) -> StoredSettings:
-        """The settings of a tournament."""
         with self.reading() as connection:
             rows = TOURNAMENT.c
             begun = select(rows.settings).where(rows.name == name, rows.data_digest != NOT_BEGUN)
@@ -299,7 +303,7 @@ class Store(Database):
         return settings
 
     def dataset(self, name: str, *queries: str) -> Dataset:
-        """A tournament's data; with ``queries``, only the data of these queries and documents retrieved for them."""
+        """A tournament's data; if ``queries`` are given, only their data, with the documents retrieved for them."""
         return self._ask(name, datasets.dataset, *queries)
 
     def queries(self, name: str) -> dict[str, Query]:
@@ -309,11 +313,11 @@ class Store(Database):
         return self._ask(name, datasets.is_labelled)
 
     def answered(self, name: str) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
-        """(query_id, agent) of every answer; and all agents, sorted, including agents that only retrieved documents."""
+        """The (query_id, agent) pairs with an answer; and all agents, sorted, including those that only retrieve."""
         return self._ask(name, datasets.answered)
 
     def changes(self) -> int:
-        """A counter that grows with every change, so that readers know when to reload."""
+        """A counter that grows with every change to the store; readers reload when it has changed."""
         return sum(self.version())
 
     @retrying
@@ -344,9 +348,10 @@ class Store(Database):
             return read(connection, tournament_number(connection, name), *args, **kwargs)
 
     def _begun_id(self, connection: Connection, name: str) -> int:
-        """The number of a tournament, after checking that its settings and data are still those of this process.
+        """The ``tournament_id``, after a check that no other run has replaced the tournament's settings or data.
 
         Raises:
+            InputError: the store has no such tournament.
             StoreError: another run has since begun the tournament with other settings or data.
         """
         rows = TOURNAMENT.c
@@ -355,14 +360,14 @@ class Store(Database):
             raise InputError(f"no tournament named {name!r} in this store")
         if self._begun.get(name, tuple(row[1:])) != tuple(row[1:]):
             raise StoreError(
-                f"{self.location}: another run has begun {name!r} with other settings or data; "
-                "what was judged is kept; give one of the two another 'name'"
+                f"{self.location}: another run started tournament {name!r} with other settings or data; "
+                "its results are kept; give one of the two another 'name'"
             )
         return int(row.tournament_id)
 
 
 class StoreSubset(Store):
-    """A view of another store that reads only some queries; both share their connections."""
+    """A view of another store that reads the data and judgments of only some queries; both share their connections."""
 
     only: frozenset[str]
 

@@ -1,4 +1,4 @@
-"""All tables of a store, and its views for users' own SQL. This module alone declares columns."""
+"""All tables of a store, and views for users who query it with SQL. Only this module declares columns."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from sqlalchemy import (
 )
 
 SCHEMA_VERSION: Final = 1
-"""Version of the tables below; a store of another version is refused."""
+"""Version of the tables below; ragleague refuses to open a store of another version."""
 
 NOT_BEGUN: Final = ""
-"""The data digest of a tournament that has runs but no data yet."""
+"""Value of ``data_digest`` for a tournament that has runs but no data yet."""
 
 METADATA: Final = MetaData()
 
@@ -35,7 +35,7 @@ def _number_of_tournament(*, primary_key: bool = True, index: bool = False) -> C
 
 
 def _checksum() -> Column[int]:
-    """The column for the CRC of the row's other columns, see ``arena.store.rows``; only ``store check`` compares it."""
+    """A column for the checksum of the row's other columns (``rows.checksum``), which only ``store check`` verifies."""
     return Column("checksum", BigInteger, nullable=False)
 
 
@@ -48,7 +48,7 @@ TOURNAMENT: Final = Table(
     Column("data_digest", String, nullable=False),
     _checksum(),
 )
-"""A tournament's settings as JSON, and the digest of its data. The checksum does not cover the number."""
+"""A tournament's settings as JSON, and the digest of its data. The checksum does not cover ``tournament_id``."""
 
 QUERY: Final = Table(
     "query",
@@ -68,7 +68,7 @@ DOCUMENT: Final = Table(
     Column("text", String, nullable=False),
     Column("extra", String, nullable=False),
 )
-"""One document of a tournament, stored once even if retrieved many times."""
+"""One document of a tournament, stored once even if agents retrieved it many times."""
 
 RETRIEVED: Final = Table(
     "retrieved",
@@ -115,7 +115,7 @@ WANTED: Final = Table(
     Column("judgment_id", String, index=True),
     _checksum(),
 )
-"""One judgment that a tournament needs; ``judgment_id`` links to it once the prompt is known."""
+"""A planned judgment of a tournament; ``judgment_id`` is null until the judgment's prompt is known."""
 
 JUDGMENT: Final = Table(
     "judgment",
@@ -137,7 +137,7 @@ JUDGMENT: Final = Table(
     Column("cost_usd", Float),
     _checksum(),
 )
-"""A judgment, or a failure if ``outcome`` is null; ``reason`` then holds the failure's message."""
+"""A judgment, or a failure to get one if ``outcome`` is null; ``reason`` then holds the failure's message."""
 
 ANNOTATION: Final = Table(
     "annotation",
@@ -156,7 +156,7 @@ ANNOTATION: Final = Table(
     _checksum(),
     Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),
 )
-"""One annotation; rows are never changed. ``value`` is JSON."""
+"""One annotation by a person; a later one adds a row and changes none. ``value`` is JSON."""
 
 AGENT_REPLY: Final = Table(
     "agent_reply",
@@ -178,9 +178,9 @@ AGENT_REPLY: Final = Table(
     Column("tried_s", Float),
     _checksum(),
 )
-"""An agent's reply, or a failure if ``answer`` is null; documents and citations are JSON.
+"""An agent's reply, or a failure to get one if ``answer`` is null; documents and citations are JSON.
 
-``tried_s`` is the total of all attempts in seconds, null if unknown.
+``tried_s`` is the time in seconds that all attempts to get the reply took together, null if unknown.
 """
 
 RUNNER: Final = Table(
@@ -191,7 +191,7 @@ RUNNER: Final = Table(
     Column("pid", Integer, nullable=False),
     Column("beat", Float, nullable=False),
 )
-"""A process that judges for this store now; ``beat`` is its last heartbeat, in seconds since 1970."""
+"""A process that is running judges for this store; ``beat`` is its last heartbeat, in seconds since 1970."""
 
 LEASE: Final = Table(
     "lease",
@@ -277,13 +277,13 @@ STATE: Final = Table(
     Column("schema_version", Integer, nullable=False),
     Column("changes", Integer, nullable=False),
 )
-"""One row: the schema's version and a counter that every change increments, for readers that cache."""
+"""One row: the schema's version, and a counter that each change increments, so that readers know when to reload."""
 
 _LABEL: Final = {
     "sqlite": "json_extract(judgment.outcome, '$.label')",
     "postgresql": "CAST(CAST(judgment.outcome AS json) ->> 'label' AS integer)",
 }
-"""SQL for the label of a relevance judgment whose prompt asks for further fields too, by database."""
+"""SQL for the label in a relevance judgment's outcome if that is a JSON object, by kind of database."""
 
 VIEWS: Final = {
     "verdicts": """
@@ -344,7 +344,7 @@ VIEWS: Final = {
             GROUP BY tournament_id, annotator, query_id, item, other, texts
         )""",
 }
-"""Views by name, for users who query the store with SQL; no command reads them. See docs/ask-the-store.md."""
+"""SQL views by name, for users who query the store; ragleague itself reads none. See docs/ask-the-store.md."""
 
 
 def create_all(connection: Connection) -> None:

@@ -1,6 +1,6 @@
-"""Planned judgments of a tournament (``Wanted``), their links to stored judgments, and the stored judgments.
+"""Reads and writes planned judgments (``Wanted``), their links to stored judgments, and the stored judgments.
 
-Each stored judgment or failure is stored once and shared by all tournaments of the store.
+Each judgment or failure is stored once and shared by all tournaments of the store.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def each_outcome(
     """Stream the planned judgments of a task in plan order, each with its result or ``None``.
 
     Args:
-        among: only the games between these agents.
+        among: names of agents; only games between two of them are yielded.
     """
     wants = WANTED.c
     columns = [wants[key] for key in _KEYS if key != "task"]
@@ -99,9 +99,9 @@ def each_outcome(
 
 
 def _judges_of(number: int, task: Task) -> Select[Any]:
-    """SQL for the judges of a task: a recursive query with one index lookup per judge.
+    """SQL that selects the judges of a task: a recursive query with one index lookup per judge.
 
-    If the SQL names the judges, a filter by query can use the primary key, which has ``judge`` before ``query_id``.
+    The primary key has ``judge`` before ``query_id``, so a filter by query can use it only if the SQL names the judges.
     """
     wants = WANTED.c
     next_judge = select(func.min(wants.judge)).where(wants.tournament_id == number, wants.task == task.value)
@@ -122,7 +122,7 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
     """Replace a tournament's planned judgments; returns whether they changed.
 
     Args:
-        keep_judgments: whether a planned judgment that stays also keeps its link to a stored judgment.
+        keep_judgments: whether a planned judgment that is also in the new plan keeps its link to a stored judgment.
     """
     table, columns = WANTED, WANTED.c
     in_tournament = columns.tournament_id == number
@@ -143,10 +143,11 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
 
 
 def _is_unchanged(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
-    """Whether the store already has these planned judgments, so that they need not be rewritten.
+    """Whether the store already has these planned judgments, so that they need not be written again.
 
-    The store may have further planned judgments after these, which an earlier run added because of its results. In
-    that case every planned judgment in the store must have a result: only then would the new run add the same ones.
+    The store may have further planned judgments, which an earlier run added depending on its results. Only if every
+    planned judgment in the store has a result is it certain that the new run would add the same ones; otherwise they
+    count as changed.
     """
     columns = WANTED.c
     in_tournament = columns.tournament_id == number
@@ -178,7 +179,7 @@ def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted
 
 @cache
 def _assign_all() -> TextClause:
-    """The statement of ``assign`` for PostgreSQL; it locks rows in key order, so that no two runners deadlock."""
+    """The statement of ``assign`` for PostgreSQL; it locks rows in key order, so that two runners cannot deadlock."""
     names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id", "checksum"))
     keys = ", ".join(f'wanted."{key}"' for key in _KEYS)
     equal = " AND ".join(f'wanted."{key}" = given."{key}"' for key in _KEYS)
@@ -213,7 +214,7 @@ def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wan
 
 
 def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) -> int:
-    """Save results; a stored judgment stays, a stored failure is replaced. Returns how many rows changed."""
+    """Save results; a stored failure is replaced, a stored judgment is not. Returns the number of changed rows."""
     rows: dict[str, dict[str, Any]] = {}
     for entry in results:
         row = judgment_values(*entry)
@@ -253,7 +254,7 @@ _VERDICTS: Final = {None, *(json.dumps(verdict.value) for verdict in Verdict)}
 
 
 class _Numbering(dict[str | None, int]):
-    """Numbers distinct values from 0, in order of appearance."""
+    """A dictionary that numbers distinct values from 0, in the order in which they are first looked up."""
 
     def __missing__(self, value: str | None) -> int:
         self[value] = len(self)
@@ -261,15 +262,15 @@ class _Numbering(dict[str | None, int]):
 
 
 def games(connection: Connection, number: int, also: Sequence[str] = ()) -> RowColumns:
-    """The planned games of a tournament with their verdicts, one row per sample, in no order.
+    """The planned games of a tournament with their verdicts, one row per sample, in no particular order.
 
     Args:
         also: further columns of judgments to read, ``reason`` or ``model``.
 
     Returns:
-        Texts: ``judge``, ``query``, the agents ``first`` and ``second`` in the order shown, ``outcome`` as JSON, the
-        ``cause`` of a failure, and the columns in ``also``. Numbers: ``position`` in the plan, ``sample``, and
-        ``identical``, 1 for a tie between two identical answers.
+        Columns of texts: ``judge``, ``query``, the agents ``first`` and ``second`` in the order shown, ``outcome`` as
+        JSON, the ``cause`` of a failure, and the columns in ``also``. Columns of numbers: ``position`` in the plan,
+        ``sample``, and ``identical``, 1 for a tie between two identical answers.
 
     Raises:
         ValueError: a stored outcome is no verdict.
@@ -305,7 +306,7 @@ def _in_columns(
     numbers: Mapping[str, ColumnElement[int]],
     where: Sequence[ColumnElement[bool]],
 ) -> tuple[RowColumns, NDArray[np.int64]]:
-    """Rows by column, and the hashes of their ids; the ids themselves would take most of the memory."""
+    """Read rows as columns, and the hashes of their judgment ids; the ids themselves would take most of the memory."""
     numberings = [_Numbering() for _ in texts]
     columns: list[list[NDArray[Any]]] = [[] for _ in (None, *texts, *numbers)]
     statement = select(ident, *texts.values(), *numbers.values()).where(*where)
@@ -322,7 +323,7 @@ def _in_columns(
 
 
 def _places(sought: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Index in ``known`` of each hash in ``sought``, or -1."""
+    """For each hash in ``sought``, its index in ``known``, or -1 if it is not there."""
     order, ascending = np.argsort(known), np.argsort(sought)  # ascending searches use the processor's cache better
     at = np.minimum(np.searchsorted(known[order], sought[ascending]), known.size - 1)
     places = np.full(sought.size, -1)
@@ -332,7 +333,7 @@ def _places(sought: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.i
 
 
 def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
-    """Stream all verdicts of a tournament, one row per sample, in no order.
+    """Stream all verdicts of a tournament, one row per sample, in no particular order.
 
     Yields:
         Lists of rows: query_id, item, other, order, judge, sample, the verdict as JSON, and its reason.
@@ -350,11 +351,11 @@ def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, .
 
 
 def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int, int, int, float]]:
-    """Number of verdicts and their cost, by judge of answers; every sample counts.
+    """Counts and costs of verdicts, by judge of answers; repeated samples count separately.
 
     Returns:
-        One row per judge: its name, the numbers of games with a verdict, of planned verdicts, of failures and of
-        verdicts with unknown cost, and the total of the known costs in dollars.
+        One row per judge: its name; the number of games with a verdict, of planned verdicts, of failures, and of
+        results with unknown cost; and the total of the known costs in dollars.
     """
     wants, judged = WANTED.c, JUDGMENT.c
     failed = and_(judged.judgment_id.is_not(None), judged.outcome.is_(None))
@@ -382,7 +383,7 @@ def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int
 
 
 class StageProgress(Struct, frozen=True):
-    """Counts of one stage's planned judgments; every sample counts."""
+    """Counts of a stage's planned judgments, judgments and failures by cause; repeated samples count separately."""
 
     wanted: int
     judged: int
@@ -401,8 +402,9 @@ class TournamentProgress(Struct, frozen=True):
     """Progress of all stages of a tournament, and its cost.
 
     Attributes:
-        cost_usd: total of the known costs of the tournament's judgments; each judgment counts once.
-        cost_unknown: number of judgments without a known cost.
+        cost_usd: total of the known costs in dollars of the tournament's judgments and failures; a result that several
+            planned judgments share counts once.
+        cost_unknown: number of judgments and failures without a known cost.
     """
 
     stages: Mapping[Task, StageProgress]
@@ -411,7 +413,7 @@ class TournamentProgress(Struct, frozen=True):
 
 
 def progress(store: Database, tournament: str) -> TournamentProgress:
-    """Count a tournament's planned judgments by stage, and sum up their cost so far."""
+    """Count a tournament's planned judgments by stage, and add up the cost of its results so far."""
     wants, judged = WANTED, JUDGMENT
     with store.reading() as connection:
         in_tournament = wants.c.tournament_id == tournament_number(connection, tournament)

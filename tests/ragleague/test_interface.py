@@ -280,7 +280,7 @@ ANSWERS = {name: [{"question": "Why?", "answer": name}] for name in "xy"}
             "run: limit is only for a YAML file; limit loaded",
         ),
         (lambda _: rl.run("own.yaml", judge="lexical"), "run: own.yaml names agents, judge and store itself; leave"),
-        (lambda _: rl.run([], judge="lexical"), "run: give a YAML file, or what rl.load read, and not list"),
+        (lambda _: rl.run([], judge="lexical"), "run: give a YAML file or the result of rl.load, and not list"),
         (lambda _: rl.open(3), "open: must be a text in quotes or the path of a file, not 3"),
         (lambda board: board.compare("rag-bm25", "rag-dense", margin="x"), "margin: must be a number, not 'x'"),
         (lambda board: board.compare("rag-bm25", "rag-dense", margin=-1), "--margin -1: give a number from 0 to "),

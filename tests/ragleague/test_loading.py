@@ -133,7 +133,7 @@ def test_several_tables_are_read_as_one() -> None:
         ({"mine": "answers.csv"}, "give each agent a table in memory"),
         ("a\0.csv", "is not the name of a file"),
         ("a" * 300 + ".csv", "is not the name of a file"),
-        (pd.DataFrame([["why?", "a", "b"]], columns=["question", "answer", "answer"]), "column 'answer' stands twice"),
+        (pd.DataFrame([["why?", "a", "b"]], columns=["question", "answer", "answer"]), "column 'answer' occurs twice"),
         (pd.DataFrame({"id": [pd.NaT], "question": ["why?"], "answer": ["a"]}), "'id' is empty"),
         (np.array(5), "give files, frames, dictionaries or samples, and not ndarray"),
         (np.array([["a", "b"]]), "and no list of lists"),

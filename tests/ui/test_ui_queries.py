@@ -165,7 +165,7 @@ def test_a_game_is_flagged_by_those_who_may_and_found_by_its_flag(here: Path, mo
     reader = page("games", game=address_of(KEY), flag="true")
     assert "ann: Both say" in shown(reader)
     assert not reader.button
-    assert "does not allow to vote" in shown(press(run, "Take my flag back"))
+    assert "no longer allows you to vote" in shown(press(run, "Take my flag back"))
     monkeypatch.setenv(EVERYBODY_VARIABLE, "voter")
     press(page("games", game=address_of(KEY), flag="true", annotator="ann"), "Take my flag back")
     with closing(Store.open(str(here))) as store:

@@ -298,7 +298,7 @@ def test_another_address_is_refused_until_a_role_for_everybody_is_said(address: 
 def test_what_does_not_fit_is_refused(auth: dict[str, Any], roles: Path) -> None:
     with pytest.raises(InputError, match="say with --roles FILE"):
         server_access(auth)
-    with pytest.raises(InputError, match="--roles needs people to sign in"):
+    with pytest.raises(InputError, match="--roles works only with a sign-in"):
         server_access(None, roles=roles)
     with pytest.raises(InputError, match="--without-sign-in"):
         server_access(auth, roles=roles, everybody=ViewerRole.VIEWER)

@@ -81,10 +81,10 @@ def _exam_effects(source: data.Source) -> Mapping[str, ItemEffect]:
 
 
 class BankDraft(editing.Draft[Bank]):
-    """Unsaved edits of a bank.
+    """Unsaved edits of an exam bank.
 
     Attributes:
-        edits: edits by item id, and new items by temporary names.
+        edits: edits of items by the items' ids, and new items by temporary names.
         turn: counter that increases with every change made outside the form fields, so that they are drawn anew.
     """
 
@@ -110,17 +110,17 @@ class BankDraft(editing.Draft[Bank]):
 
     @property
     def marks(self) -> dict[str, str]:
-        """The mark (new or changed) of each edited item, by id."""
+        """The mark of each edited item, ``new`` or ``changed``, by the item's id."""
         return {
             edit.item_id if isinstance(edit, Item) else item_id: "new" if isinstance(edit, Item) else "changed"
             for item_id, edit in self.edits.items()
         }
 
     def take(self, name: str, edit: ItemEdit | Item | None) -> None:
-        """Add an edit, replace an earlier one of this name, or remove it with ``None``.
+        """Add an edit under a name, in place of an earlier one; ``None`` removes the edit with this name.
 
         Raises:
-            ValueError: the edit is impossible; the draft stays unchanged.
+            ValueError: the edit is invalid; the draft stays unchanged.
         """
         edits = {known: other for known, other in self.edits.items() if known != name}
         if edit is not None and edit != ItemEdit():
@@ -188,7 +188,7 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
 
 
 def _show_grades(study: Study | None, item: Item) -> None:
-    """Draw the answers that cover an item."""
+    """Draw a table of the answers that cover an exam item."""
     if study is None or item.query_id not in study.grids.grids:
         return
     answers = answers_table(study.of_query(item.query_id), item.item_id)
@@ -214,7 +214,7 @@ def _show_labels(source: data.Source, study: Study) -> None:
 
 
 def _edit_bank(source: data.Source, session: Session, draft: BankDraft) -> None:
-    """Draw the editing forms, the effect of the edits, and the save buttons."""
+    """Draw the forms that edit the bank, the effect of the edits on the scores, and the save buttons."""
     place, study = _show_bank(source, draft.before, draft), data.study(source)
     forms, grades = st.columns(2)
     with forms:
@@ -252,7 +252,7 @@ def _change_item(draft: BankDraft, place: int) -> None:
             "Text",
             key=f"text-{key_suffix}",
             disabled=item.secret,
-            help="A new text makes a new item in the place of the old one, which is kept, retired, with its grades.",
+            help="A changed text makes a new item. The old item is retired: it keeps its grades, but no longer counts.",
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             weight = st.number_input("Weight", 0.0, step=0.5, key=f"weight-{key_suffix}", width=180)

@@ -19,13 +19,12 @@ from ui.text import incomplete, lacking, nothing
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
 _SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
-"""Sections of the leaderboard that show details of a single score."""
+"""Sections of the leaderboard with details of a single score, which this page shows under Tables."""
 
 compared = data.stored(compare_board, "Comparing the scores …")
 
 
 def show(source: data.Source) -> None:
-    """Draw the page."""
     board, rated = compared(source, source.group), data.board(source)
     if not board.ways:
         nothing("No game has a verdict and no answer a score yet. Run `ragleague run` and come back.")
@@ -56,7 +55,7 @@ def show(source: data.Source) -> None:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _figure(source: data.Source, carried: str) -> tuple[Aligned, str, list[str]]:  # noqa: ARG001 - part of the cache key, as links contain it
-    """The chart, the chart as HTML, and sentences about it; cached, as it takes half a second with fifty agents."""
+    """The chart, the chart as HTML, and sentences about it; cached, as drawing fifty agents takes half a second."""
     board = compared(source, source.group)
     figure = board.figure(links("queries", source))
     return figure, html_block(figure), list(board.sentences())

@@ -32,26 +32,26 @@ from ui.show import draw
 from ui.text import TextLine, nothing, problem
 
 _DOCUMENTS: Final = 10
-"""Number of documents drawn at first."""
+"""Number of documents of a query that are drawn at first."""
 
 flags = data.stored(flags_of)
-"""People's flags on each game."""
+"""People's flags, which are comments on odd verdicts, by game."""
 
 
 @data.derived("Reading the games …", 32)
 def games_on_query(source: data.Source, query_id: str) -> list[GameRecord]:
-    """All games on a query with their judges' results."""
+    """All planned games on a query, with the results of their judges."""
     with data.shared(source.location) as store:
         return games_on(store, source.tournament, query_id, data.games(source), data.scores(source))
 
 
 def to_game(source: data.Source, key: GameKey, **fields: str) -> str:
-    """The address of a game's page; ``fields`` are the filters of the list from which the viewer opens the game."""
+    """The URL of a game's page; ``fields`` are the filters of the list from which the viewer opens the game."""
     return link("queries", source, view="games", **fields, game=address_of(key))
 
 
 def show_game(source: data.Source, key: GameKey) -> None:
-    """Draw one game."""
+    """Draw one game: its outcome, the two answers, the judge's verdicts and reasons, flags and documents."""
     dataset = data.dataset_of(source, key.query_id)
     game = next(game for game in games_on_query(source, key.query_id) if game.key == key)
     text.lines(
@@ -132,7 +132,7 @@ def show_bank(source: data.Source, query_id: str, agents: Sequence[str]) -> None
 
 
 def show_documents(source: data.Source, documents: Sequence[RetrievedDocument], query_id: str) -> None:
-    """Draw documents with the labels by judges and people."""
+    """Draw retrieved documents with their relevance labels by judges and people."""
     if not documents:
         return
     st.subheader("Documents", anchor=False)
@@ -205,7 +205,7 @@ def _show_flags(source: data.Source, key: GameKey) -> None:
 
 
 def _flag(source: data.Source, key: GameKey, comment: bool) -> None:
-    """Flag a game with the viewer's comment, or take their flag back."""
+    """Flag a game with the comment in the form or, if ``comment`` is false, take the viewer's flag back."""
     person = viewer()
     annotator = annotator_name(st.session_state["annotator"] if person is None else person.name)
     words = st.session_state["comment"].strip() if comment else None

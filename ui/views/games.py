@@ -23,11 +23,11 @@ from ui.views.game import flags, show_game, to_game
 _PER_PAGE: Final = 25
 _FOLDED: Final = ("result", "apart", "judge", "flagged")
 _FIELDS: Final = ("agent", "opponent", "query", *_FOLDED)
-"""Filter fields, by their names in addresses."""
+"""Filter fields of the list of games, by their names in URLs."""
 
 
 def show(source: data.Source) -> None:
-    """Draw the game that the address names, or else the list."""
+    """Draw the game that the URL names; if it names none, draw the list of games."""
     games = data.games(source)
     if not len(games):
         nothing("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragleague run`.")
@@ -49,7 +49,7 @@ def show(source: data.Source) -> None:
 
 
 def _fields(games: GameTable) -> dict[str, Any]:
-    """Values of the filter fields; fields in the expander apply only while it is open."""
+    """Draw the filter fields and return their values; fields in the expander apply only while it is open."""
     with st.container(horizontal=True):
         values: dict[str, Any] = {
             "agent": choose("Agent", games.agents, "agent"),
@@ -70,7 +70,7 @@ def _fields(games: GameTable) -> dict[str, Any]:
 
 
 def _filter(source: data.Source, values: Mapping[str, str], games: GameTable) -> GameFilter:
-    """The filter for values of the fields or of an address; unknown values are ignored."""
+    """Make a filter from values of the filter fields or of URL parameters; unknown values are ignored."""
 
     def known(name: str, options: Any) -> Any:
         return values[name] if values.get(name) in options else None
@@ -92,7 +92,7 @@ def _filter(source: data.Source, values: Mapping[str, str], games: GameTable) ->
 
 
 def _list(source: data.Source, games: GameTable, listed: NDArray[np.intp], fields: Mapping[str, str]) -> None:
-    """Draw one page of the list."""
+    """Draw one page of the list of games."""
     scores, queries, flagged = data.scores(source), data.queries(source), flags(source)
     pages = ceil(listed.size / _PER_PAGE)
     st.caption(counted(listed.size, "game"))

@@ -18,7 +18,7 @@ from ui.show import draw, show_table
 from ui.text import incomplete, nothing
 
 _MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
-"""Sections to show in the expander; Compare and Trust show the other sections."""
+"""Sections of the leaderboard to show in the expander; Compare and Trust show the other sections."""
 _ON_TOP: Final = (Chart, Whiskers)
 """Kinds of charts to leave out of the expander, because the first screen shows them."""
 
@@ -27,7 +27,6 @@ judged = data.judged(judged_on)
 
 
 def show(source: data.Source) -> None:
-    """Draw the page."""
     board = data.board(source)
     full_board, opening = _opening(source)
     charts = [block for block in opening if isinstance(block, Chart)]
@@ -53,7 +52,7 @@ def show(source: data.Source) -> None:
 
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
 def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
-    """The board, including the comparison of judges with people, and the blocks of the first screen."""
+    """The board, including the comparison of judges with people, and the blocks to draw on the first screen."""
     comparisons, apart = data.people(source)
     column, value = source.group or ("", "")
     selected_queries = [

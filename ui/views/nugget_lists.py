@@ -42,14 +42,15 @@ from ui.text import incomplete, lacking
 _NUGGETS_YAML: Final = "nuggets:\n  judge: JUDGE\n  bank: nuggets.jsonl  # or create: {}, from relevant documents"
 
 Step: TypeAlias = Callable[[NuggetBank, Sequence[int], str, Importance | None], NuggetBank]
-"""A function that edits nuggets: takes them with the selected indexes, the form's text and its importance.
+"""A function that edits the nuggets of a query.
 
-Returns the edited nuggets.
+It takes the nuggets, the indexes of the selected nuggets, and the form's text and importance; it returns the edited
+nuggets.
 """
 
 
 def show_nuggets(source: data.Source) -> None:
-    """Draw the nuggets with the scores."""
+    """Draw the nuggets, of one query or all, with the agents' scores, and the form that edits them."""
     editing.say_saved()
     results = data.nuggets(source)
     if results is None:
@@ -122,7 +123,7 @@ class NuggetDraft(editing.Draft[NuggetBank]):
 
     @property
     def words(self) -> str:
-        """The number of changes of each kind, as text."""
+        """The number of changes of each kind, as text for the file's history."""
         kinds = [change.kind for change in changes(self.before, self.after) if change.kind is not EditKind.KEPT]
         return ", ".join(f"{kinds.count(kind)} {kind.value}" for kind in dict.fromkeys(kinds)) or "reordered"
 
@@ -191,7 +192,7 @@ def _save_nuggets(
 
 
 def _show_steps(draft: NuggetDraft) -> None:
-    """Draw the selection and form for editing nuggets; the buttons depend on how many are selected."""
+    """Draw a form that selects and edits nuggets; its buttons depend on how many nuggets are selected."""
     bank = draft.after
     version = texts_digest(*(f"{nugget.text} {nugget.importance}" for nugget in bank.nuggets))
     editing.begin_fields(_key(bank.query_id), draft, {f"nuggets-{version}": []})
@@ -250,7 +251,7 @@ _STEPS: Final[Sequence[dict[str, Step]]] = (
         "Remove": _remove,
     },
 )
-"""The form's buttons and their edits: if no nugget, one nugget, or several nuggets are selected."""
+"""The form's buttons and the edits that they apply, for no, one, or several selected nuggets."""
 
 
 def _apply(draft: NuggetDraft, step: Step, places: Sequence[int], key_suffix: str) -> None:

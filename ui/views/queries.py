@@ -26,9 +26,9 @@ _CELLS: Final = 800
 _ROWS: Final = 50
 """Maximum number of queries on one page of the heat map."""
 _ANSWERS: Final = 6
-"""Number of answers drawn at first."""
+"""Number of answers to a query that are drawn at first."""
 _BESIDE: Final = 3
-"""Number of answers in a row."""
+"""Number of answers that are drawn side by side in a row."""
 _WORST: Final = 10
 """Number of queries with the lowest scores that an agent's page lists."""
 
@@ -37,7 +37,7 @@ board_of = data.judged(query_board, "Reading the queries …")
 
 
 def show(source: data.Source) -> None:
-    """Draw the page of the query or agent in the address, else the heat map."""
+    """Draw the page of the query or agent that the URL names; if it names neither, the heat map."""
     board = _selected_board(source)
     if not board.queries:
         nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragleague run`.")
@@ -80,7 +80,7 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
 
 
 def _selected_board(source: data.Source) -> QueryBoard:
-    """The board, limited to the selected group of queries."""
+    """The results for each query, limited to the selected group of queries."""
     board = board_of(source)
     return board if source.group is None else board.of_group(*source.group)
 

@@ -1,8 +1,9 @@
 """The page Review: annotators vote, label, grade or assess one task at a time.
 
 The page hides agents' names and the results of judges and other annotators, and shows the annotator's agreement with
-the judges only after the last task. ``page.js`` reads the keys: it chooses in the rows of a task, presses a button, and
-lets later presses wait until the next task is drawn, which it knows by the attributes of the status line.
+the judges only after the last task. ``page.js`` handles the keyboard: a key chooses an option in a row of the task or
+presses a button. Later keys wait until the next task is drawn; the script sees that in the attributes of the status
+line.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def show(kind: JudgedKind, source: data.Source) -> None:
 
 
 def existing(source: data.Source) -> list[str]:
-    """The parts of the page that have tasks; if none has any, the first part."""
+    """Names of the page's parts that have tasks; if none has any, the name of the first part."""
     kinds = [kind for kind in KINDS.values() if kind.form is not None and _has_tasks(kind, source)]
     return [form_of(kind).view for kind in kinds or [VERDICT]]
 
@@ -86,7 +87,7 @@ _is_judged = data.judged(_any_judgment)
 
 
 def _instructions(kind: JudgedKind, source: data.Source) -> str:
-    """The line that the tournament's YAML file has for annotators; of games, by default what their judges weigh."""
+    """The instructions for annotators in the YAML file; for games, by default the factors that their judges weigh."""
     config, settings = editing.configured(), data.settings(source)
     section = (config if config is not None and config.name == source.tournament else settings).section(kind.section)
     factors = getattr(section, "factors", "")
@@ -95,7 +96,7 @@ def _instructions(kind: JudgedKind, source: data.Source) -> str:
 
 @data.derived("Drawing the tasks …")
 def _pool(source: data.Source, kind: str) -> TaskPool:
-    """The annotation tasks of one kind; empty until a judge has judged something."""
+    """The annotation tasks of one kind; empty until a judge has given a judgment."""
     texts = data.dataset(source)
     if kind == VERDICT.name:
         return tasks.games(data.played(source), texts)
@@ -122,10 +123,11 @@ class _State(Struct):
 
     Attributes:
         progress: the annotator's progress through the tasks.
-        seen: the store's number of the last of their annotations that the page has read.
-        begun: time at which each task was first shown.
-        undone: ids of the tasks whose answers were taken back; the page shows the last of these tasks.
-        turn: number of presses so far that saved, skipped or took back, or failed to.
+        seen: id of the annotator's latest annotation that the page has read from the store.
+        begun: time at which each task was first shown, by task id.
+        undone: ids of tasks to show again, because the annotator took the answer back or takes up skipped tasks; the
+            page shows the last of them.
+        turn: number of button presses so far that saved an answer, skipped a task or took an answer back, or failed to.
         note: message about the last button that was pressed.
         refused: message that says why the last answer was not saved; shown when the page is drawn again.
         pressed: task id and value of an answer that was not saved, so that its button stays marked.
@@ -167,7 +169,7 @@ class Review(Struct, frozen=True):
         return owner(), self._digest()
 
     def _go_to(self, task_ids: list[str]) -> None:
-        """Show the last of these tasks next, also after a reload."""
+        """Make the page show the last of these tasks next, also after a reload."""
         self._state.undone = task_ids
         _POSITIONS.pop(self._place, None)
         if task_ids and self._place[0]:
@@ -176,7 +178,7 @@ class Review(Struct, frozen=True):
             _POSITIONS.pop(next(iter(_POSITIONS)))
 
     def _key(self, task: AnnotationTask) -> str:
-        """Part of a task's widget keys that differs between tasks, annotators and tournaments.
+        """A part of the keys of a task's widgets that differs between tasks, annotators and tournaments.
 
         So a pressed button always belongs to the task that is shown.
         """
@@ -194,7 +196,7 @@ class Review(Struct, frozen=True):
         return state.progress
 
     def show(self, pool: TaskPool, top: Any) -> None:
-        """Draw the progress and the next task."""
+        """Draw the annotator's progress and their next task."""
         progress, state = self._progress(pool), self._state
         done, skipped, total = progress.of(TaskState.DONE), progress.of(TaskState.SKIPPED), len(progress.queue)
         skipped_words = f", {len(skipped):,} skipped" if skipped else ""
@@ -235,7 +237,7 @@ class Review(Struct, frozen=True):
     def _show_drawer(
         self, task: AnnotationTask, query: Query, documents: Sequence[Document], *, raw: bool, reference: bool
     ) -> None:
-        """Draw what the judges read beside the answers, in a fold that stays as the annotator leaves it."""
+        """Draw what judges read besides the answers (reference, documents); the expander stays open or closed."""
         parts = ["conversation"] * bool(query.messages) + ["reference"] * reference
         parts += [counted(len(documents), "document")] * bool(documents)
         with st.expander(", ".join(parts).capitalize(), expanded=True, key="beside", on_change="rerun") as fold:
@@ -277,7 +279,7 @@ class Review(Struct, frozen=True):
             st.caption("Both answers are the same, word for word.")
 
     def _show_rows(self, task: AnnotationTask, choices: Sequence[Choice]) -> None:
-        """Draw a field with the choices for each row; the browser keeps what is chosen until it is saved."""
+        """Draw a field with the choices for each row of a task; the browser keeps the selection until it is saved."""
         values, earlier = [choice.value for choice in choices], self._earlier(task)
         rows = self._words(task)
         with st.container(key=f"rows-{self._key(task)}", gap="small"):
@@ -300,16 +302,16 @@ class Review(Struct, frozen=True):
                     )
 
     def _earlier(self, task: AnnotationTask) -> Mapping[str, Any]:
-        """The annotator's earlier choices, by row."""
+        """The choices in the annotator's earlier answer to the task, by row."""
         return (task.value or {}) if task.parts == ("",) else dict(zip(task.parts, task.values, strict=True))
 
     def _rows(self, task: AnnotationTask) -> dict[str, str]:
-        """Widget keys of the rows, by row name."""
+        """The keys of the rows' widgets, by the rows' names."""
         key = self._key(task)
         return {name: f"row-{n}-{key}" for n, name in enumerate(self._words(task))}
 
     def _words(self, task: AnnotationTask) -> Mapping[str, FormRow]:
-        """The rows by name; empty for a task with a single choice."""
+        """The rows of a task's form, by name; empty for a task with a single choice."""
         if self.form.rows is not None:
             return self.form.rows(data.settings(self.source))
         return dict(zip(task.parts, map(FormRow, task.part_texts), strict=True)) if self.form.row else {}
@@ -381,12 +383,14 @@ class Review(Struct, frozen=True):
         """Check that the annotator has not voted meanwhile, in another window, on two other answers to the same query.
 
         Raises:
-            InputError: they have; the tournament changed between the two votes.
+            InputError: the annotator has; the tournament changed between the two votes.
         """
         if task.kind is VERDICT:
             (current,) = tasks.with_votes([task], annotations, data.dataset(self.source))
             if {*current.names, *current.parts} != {*task.names, *task.parts}:
-                raise InputError("You have voted on two other answers to this query meanwhile.")
+                raise InputError(
+                    "You have meanwhile voted on two other answers to this query, in another window. Reload the page."
+                )
 
     def _undo(self, task: AnnotationTask) -> None:
         """Take back the answer to a task and show the task again; if it is not answered again, it counts as skipped."""
@@ -437,16 +441,16 @@ _ANSWER_SWITCH: Final = (
 
 
 _LAST_MESSAGES: Final = 4
-"""Number of messages of a conversation that stand open."""
+"""Number of a conversation's latest messages that are shown unfolded."""
 _DOCUMENTS: Final = 10
-"""Number of documents drawn at first."""
+"""Number of a task's documents that are drawn at first."""
 _MOST_POSITIONS: Final = 1000
 _POSITIONS: Final[dict[tuple[bytes, str], list[str]]] = {}
-"""Tasks that were taken back or taken up again, by browser (or person) and form, so that a reload goes on there."""
+"""Ids of tasks that were taken back or taken up again, by browser (or person) and form, to survive a reload."""
 
 
 def _label(choice: Choice, meaning: str, *, in_row: bool = False) -> str:
-    """The words on a button or option: the choice with its meaning and, in a row, its key."""
+    """The text of a button or option: the choice's label with its meaning and, in a row, its keyboard key."""
     key = f"`{choice.key}` " if in_row and choice.key not in (None, choice.label) else ""
     return f"{key}{choice.label}" + (f": {text.label(meaning)}" if meaning else "")
 

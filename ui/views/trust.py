@@ -59,7 +59,7 @@ def checks(source: data.Source) -> None:
 
 
 def card(source: data.Source) -> None:
-    """Draw a verdict on each judge: whether it can replace people."""
+    """Draw a card for each judge with the verdict whether the judge can replace people."""
     effects = data.styles(source)
     if effects is None:
         return
@@ -189,7 +189,7 @@ def _width() -> float:
 
 
 def _address(source: data.Source, disagreement: Disagreement, judge: JudgeAgainstPeople) -> str:
-    """Address of the page about a disagreement: the game if it is about a verdict, else the query."""
+    """The URL of the page about a disagreement: the game's page if it is about a verdict, else the query's."""
     games = data.games(source)
     if judge.level == "verdicts":
         first, second = sorted(disagreement.item[-2:])

@@ -33,7 +33,7 @@ _pairs = data.judged(pair_board, "Comparing query by query …")
 
 
 def show(source: data.Source) -> None:
-    """Draw the verdict on two agents, then what is behind it, then one query with both answers."""
+    """Draw the verdict on a new and an old agent, the figures behind it, and one query with both answers."""
     ratings = data.board(source).ratings
     agents = [row.agent for row in ratings.agents] if ratings else []
     agents += [agent for agent in data.dataset(source).agents if agent not in agents]
@@ -79,7 +79,7 @@ def show(source: data.Source) -> None:
 
 
 def _forget_query() -> None:
-    """Another pair or score has another worst query, which is shown first."""
+    """Deselect the query, so that the page first shows the worst query of the newly chosen agents or score."""
     st.session_state.pop("query", None)
     st.query_params.pop("query", None)
 

@@ -41,7 +41,7 @@ _ENDED: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def show_runs(source: data.Source | None) -> None:
-    """Draw the runs; ``source`` is ``None`` if the store has no tournament yet."""
+    """Draw the current run, the plan of the next, and past runs; ``source`` is ``None`` if the store is empty."""
     session = editing.session()
     editing.say_refused("Not done.")
     name = source.tournament if source is not None else session.config.name if session is not None else None
@@ -129,7 +129,7 @@ def _keep_showing(session: Session | None, name: str) -> None:
             on_click=editing.attempt,
             args=(runs.stop, session, run),
             icon=":material/stop:",
-            help="The first press finishes what is in flight, as Ctrl-C does; the second stops at once.",
+            help="The first press lets the run finish its calls in flight, like Ctrl-C; the second stops it at once.",
         )
         if is_stopping:
             st.caption("It has been asked to stop and finishes what is in flight.")

@@ -503,7 +503,7 @@ def test_a_run_whose_tournament_is_begun_anew_with_other_settings_ends(tmp_path:
         return steady_judge(call)
 
     server.script = overtaken
-    with pytest.raises(StoreError, match="another run has begun 'small' with other settings"):
+    with pytest.raises(StoreError, match="another run started tournament 'small' with other settings"):
         run(older)
     assert [summary.complete for summary in meanwhile] == [True]
     assert {result.model for result in results(newer).values() if result} == {"gpt-y-2026-11"}
