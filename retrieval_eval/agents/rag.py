@@ -45,9 +45,9 @@ class RagAgent(Struct, frozen=True):
     """Naive RAG: retrieves once, then generates an answer from the best passages. With a rewriter, RAG-Fusion.
 
     Rackauckas et al. (2024) describe naive RAG in section 6.2 and RAG-Fusion in section 3. RAG-Fusion retrieves for the
-    question and for each further query, and merges the rankings (section 3). Without a retriever the agent is a
-    baseline: a model writes an article, a page or an answer, like the generated systems of the Rubric-Grading Workbench
-    (Farzi and Dietz 2024, section 5). The generator sees the first ``passages`` of the ``depth`` retrieved documents.
+    question and for each further query, and merges the rankings. Without a retriever the agent is a baseline: a model
+    writes an article, a page or an answer, like the generated systems of the Rubric-Grading Workbench (Farzi and Dietz
+    2024, section 5). The generator sees the first ``passages`` of the ``depth`` retrieved documents.
     """
 
     name: str
