@@ -25,9 +25,10 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Message(Struct, frozen=True):
-    """One message of a chat: from the user's conversation before a query, or between a judge and this program.
+    """One message of a chat: in a user's conversation, or in the exchange with a judge.
 
-    The latter follow the judge's prompt: the judge's rejected reply, then the request for another reply.
+    The messages of a query precede its question. The messages of a prompt follow it: a reply of the judge that was
+    rejected, and the request for another reply.
     """
 
     role: Role

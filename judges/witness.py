@@ -16,7 +16,7 @@ from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
 
 _SUSPICIOUS: Final = 5
-"""If the prompt has more characters per reported token than this (prose has about four), its words are counted too."""
+"""A prompt with more characters per reported token (prose has about four) may have been cut: its words are counted."""
 _SMALLEST_CONTEXT: Final = 256
 """In tokens. Every model's context has more tokens than this, so a smaller reported number is wrong and is ignored."""
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\uac00-\ud7af]")

@@ -48,7 +48,7 @@ class Embedder(Protocol):
 
     Attributes:
         identity: all settings that affect a text's vector; no key, address or timeout.
-        note: a remark for readers of the results; empty if there is none.
+        note: a remark for people who read the results; empty if there is none.
         parallel: number of ``embed`` calls that run at the same time if many are started at once.
     """
 

@@ -156,7 +156,7 @@ class Bm25Index:
         self._bm25.index(texts, show_progress=False)
 
     def find(self, question: str, depth: int) -> list[Hit]:
-        """The ``depth`` documents with the highest BM25 scores; documents without any of the terms are left out."""
+        """The ``depth`` best documents by BM25 score; documents that contain no term of the question are left out."""
         import numpy as np
 
         scores = np.zeros(len(self.documents))
@@ -166,7 +166,7 @@ class Bm25Index:
         return top(self.documents, scores, depth)
 
     def expanded(self, question: str, number: int) -> list[str]:
-        """Make search queries: for each of the ``number`` best documents, the question plus its most frequent stems.
+        """Make a search query from each of the ``number`` best documents: the question plus the document's stems.
 
         These stems are the terms that the relevance model of one document adds to a query (Lavrenko and Croft 2001):
         the ten most frequent, ties alphabetically.

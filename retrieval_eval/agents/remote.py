@@ -42,7 +42,7 @@ _Extracted: TypeAlias = tuple[str, tuple[RetrievedText, ...], tuple[str, ...]]
 """The answer, the retrieved documents and the cited doc_ids of a reply."""
 
 _LARGE = 2**20
-"""Bytes. Parsing a response body of more bytes would distort the measured latency of other replies."""
+"""Size in bytes above which parsing a response body would distort the measured latency of other replies."""
 
 CHAT_MAPPING = MappingSpec(
     answer="choices[0].message.content", input_tokens="usage.prompt_tokens", output_tokens="usage.completion_tokens"
@@ -318,7 +318,7 @@ def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
 def _answer(body: Any, spec: MappingSpec) -> str:
     answer = _at(body, spec.answer)
     if answer is None or (isinstance(answer, str) and not answer.strip()):
-        raise ProviderError("empty", f"the agent gave no answer at {spec.answer!r}")
+        raise ProviderError("empty", f"the agent's reply has no answer at {spec.answer!r}")
     if not isinstance(answer, str):
         raise ProviderError("contract", f"the value at {spec.answer!r} is not a text")
     return storable(answer)

@@ -17,8 +17,9 @@ class EmbeddingsSpec(Section):
     """Declares an embedder, which turns texts into vectors."""
 
     provider: Literal["auto", "openai", "transformers", "minilm", "hashed"] = "auto"
-    """``openai`` (any server with OpenAI's embeddings), ``transformers``, ``minilm`` (the extra ``dense``), ``hashed``
-    (words without their meaning), or ``auto``: ``minilm`` if installed, else ``hashed``."""
+    """``openai`` (any server with OpenAI's embeddings API), ``transformers`` (a local model), ``minilm`` (a small
+    model, with the extra ``dense``), ``hashed`` (hashed words, without their meaning), or ``auto``: ``minilm`` if
+    installed, else ``hashed``."""
     model: str = ""
     """``openai``, ``transformers``: name of the embedding model."""
     path: RelativePath | None = None
@@ -197,7 +198,7 @@ class AgentSpec(AgentSettings):
     run: RelativePath | None = None
     """``file``: a TREC run with documents of the corpus, instead of ``documents``."""
     agent: str | None = None
-    """``file``: the name that the tables give the agent, if it differs from the name in this file."""
+    """``file``: the agent's name in the tables, if it differs from the agent's name in the configuration."""
 
     @property
     def told_id(self) -> bool:

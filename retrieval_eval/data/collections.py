@@ -44,7 +44,7 @@ def irds_name(source: Path | str) -> str | None:
 def irds_rows(
     name: str, part: Literal["queries", "qrels", "docs"], spec: TableSpec, wanted: Set[str] | None = None
 ) -> Iterator[Row]:
-    """Stream queries, labels or documents of an ir_datasets data set; only documents with ``wanted`` ids, if any."""
+    """Stream queries, labels or documents of an ir_datasets data set; ``wanted`` selects documents by id."""
     try:
         import ir_datasets
     except ImportError as error:
@@ -103,12 +103,12 @@ def read_topics(source: Path | str) -> dict[str, Query]:
 
 
 def topic_rows(source: Path | str | Rows, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
-    """Stream the rows of queries that ``read_topics`` accepts; with ``ids``, a table needs a column ``qid``."""
+    """Stream the rows of a source of queries, see ``read_topics``; without ``ids``, a table may lack ``qid``."""
     row = None
     for row in _topic_rows(source, columns, ids=ids):
         yield with_messages(row)
     if row is None:
-        raise DataError(str(source), "contains no topic")
+        raise DataError(str(source), "contains no topic; add a query")
 
 
 def _topic_rows(source: Path | str | Rows, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
@@ -244,7 +244,7 @@ def _rows(
     columns: Columns | None = None,
     wanted: Set[str] | None = None,
 ) -> Iterator[Row]:
-    """Stream rows with id and text from a table, ``id<TAB>text`` lines or ir_datasets; only the ``wanted`` ids."""
+    """Stream rows with id and text from a table, ``id<TAB>text`` lines or ir_datasets; ``wanted`` selects ids."""
     if (name := irds_name(source)) is not None:
         return irds_rows(name, part, spec, wanted)
     path, pair = Path(source), spec.columns[:2]

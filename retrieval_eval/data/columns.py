@@ -116,7 +116,7 @@ def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def read_text_columns(source: TextSource) -> list[TextTable]:
-    """Read the cells of a table as texts: one table, or for JSON and dictionaries one per distinct set of keys."""
+    """Read the cells of a table as texts: one ``TextTable``, or in JSON one per distinct set of keys."""
     columns: Mapping[str, Texts] | None = None
     if isinstance(source, Frame):
         columns = source.columns

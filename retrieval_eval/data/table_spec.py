@@ -155,7 +155,7 @@ KEPT: Final = "kept as metadata"
 """What the log says about further columns of queries, documents and answers."""
 _FILES: Final = 3
 _LAYOUTS: Final = 4
-"""Most log lines about tables, one for each distinct set of columns."""
+"""Greatest number of log lines about tables; each line describes one distinct set of columns."""
 _COLUMNS: Final = 12
 _NAME: Final = 40
 
@@ -252,8 +252,8 @@ _SINGLE: Final[Mapping[str, str]] = {
     "passages": "the passages",
     "verdict": "the verdict",
 }
-"""Columns that must not be ambiguous, since a wrong choice would silently change the judgments; with their
-description."""
+"""Columns that must not be ambiguous, since a wrong choice would silently change the judgments; each with its
+description for error messages."""
 _UNAMBIGUOUS: Final = {"verdict": {"verdict", "winner"}}
 """For a column, spellings that are used even if other columns could be meant too. ``answer`` is not listed, since data
 sets also use it for the gold answer."""

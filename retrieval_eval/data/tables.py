@@ -28,7 +28,7 @@ from retrieval_eval.data.files import LONGEST_LINE, is_gzip, most_unpacked, open
 from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, Rows, cell_text, table_format, unstorable
 
 Naming: TypeAlias = Callable[[int | None, Sequence[str], Mapping[str, Any] | None], dict[str, str]]
-"""Function that returns the canonical name for each column, ``""`` to ignore it.
+"""Function that returns the canonical name for each column of a table, ``""`` to ignore the column.
 
 Its arguments are the line number, the columns, and the cells. The cells are those of the row in JSON, where rows may
 differ in their columns; in Parquet only the columns of objects; in CSV ``None``.

@@ -78,8 +78,8 @@ def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap:
 
 CutBy: TypeAlias = Literal["paragraph", "tokens", "sentences", "pages"]
 SIZES: dict[CutBy, int] = {"paragraph": 400, "tokens": 256, "sentences": 10, "pages": 2000}
-"""Default size limits of a passage: words, tokens, sentences (as in MS MARCO 2.1), and tokens (Rackauckas et al. 2024,
-section 4)."""
+"""Default of the greatest passage size for each way of cutting: words, tokens, sentences (as in MS MARCO 2.1), and
+tokens (Rackauckas et al. 2024, section 4)."""
 OVERLAPS: dict[CutBy, int] = {"sentences": 5}
 """Default number of units that neighbouring passages share: windows of 10 sentences start every 5 sentences."""
 

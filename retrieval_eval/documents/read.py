@@ -152,7 +152,7 @@ class _AnswerCache(dict[str, bytes]):
 
 
 _ANSWERS: Final = _AnswerCache()
-"""One cache for all readers: a command may read a folder twice, to make queries from it and to let agents search it."""
+"""Content of files, for all readers: a command may read a folder twice, to make queries and to let agents search it."""
 _LATE: Final = b"late"
 
 

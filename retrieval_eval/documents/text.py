@@ -159,7 +159,7 @@ class _Gathered:
         self._pieces.append(text if self._verbatim else _SPACE.sub(" ", text))
 
     def boundary(self, tag: str, *, begins: bool) -> Iterator[TextBlock]:
-        """Handle a start or end tag of a block element: it ends the current block, except in ``_GROUPS`` elements."""
+        """Handle the tag of a block element: it ends the current block, unless in a list, table or ``pre``."""
         if tag == "br":
             self._pieces.append("\n" if self._groups else " ")
         elif tag in _CELLS:

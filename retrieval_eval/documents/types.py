@@ -107,7 +107,7 @@ class TextBlock(Struct, frozen=True):
 
 
 def titled_parts(blocks: Iterable[TextBlock]) -> tuple[str, tuple[DocumentPart, ...]]:
-    """Group blocks: a document's title (its first heading of level 1), and one part per heading with text below it.
+    """Turn blocks into a title (the first heading of level 1) and one part per heading with text below it.
 
     A paragraph that ends in a colon stays together with the list, table or code after it.
     """
