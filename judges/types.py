@@ -10,14 +10,14 @@ from typing import Final, Literal, TypeAlias, get_args
 from msgspec import Struct, field
 
 Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
-"""The parsed value of a reply: a label, a verdict, one value per criterion (a fraction if samples are averaged), or a
-list of texts or labels. A relevance prompt with further fields gives a mapping: the label under ``LABEL``, the other
-fields under their names."""
+"""The parsed value of a judge's reply: a label, a verdict, one value per criterion (a fraction if several samples are
+averaged), or a list of texts or labels. If a relevance prompt asks for further fields besides the label, the outcome is
+a mapping: the label has the key ``LABEL``, and each other field has its own name as key."""
 
 Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "labels", "rating"]
 
 LABEL = "label"
-"""The key of the label in a relevance outcome that is a mapping, whatever the prompt calls that field."""
+"""Key of the relevance label in an outcome that is a mapping, even if the prompt calls that field otherwise."""
 
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -25,7 +25,11 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Message(Struct, frozen=True):
-    """A message before a query's question, or after a judge's prompt: a rejected reply, the request for another."""
+    """One message of a chat: in a user's conversation, or in the exchange with a judge.
+
+    The messages of a query precede its question. The messages of a prompt follow it: a reply of the judge that was
+    rejected, and the request for another reply.
+    """
 
     role: Role
     text: str
@@ -35,9 +39,9 @@ class Query(Struct, frozen=True):
     """A question to the agents; an agent that is a Python function gets it as its argument.
 
     Attributes:
-        metadata: the further columns of the query's table; ``conversation`` is the id of its conversation.
+        metadata: the query's further columns in its table; ``conversation`` is the id of the conversation.
         reference: the gold answer, if there is one. Judges of answers see it, agents do not.
-        messages: the earlier messages of its conversation, in order; judges and agents see them.
+        messages: the messages of the conversation before this query, in order; judges and agents see them.
 
     Example:
         >>> def echo(query: rl.Query) -> str:
@@ -54,7 +58,7 @@ class Query(Struct, frozen=True):
 
     @classmethod
     def of(cls, query_id: str, text: str, columns: Mapping[str, str]) -> Query:
-        """Make a query from its table row; messages of an unknown format, as in old stores, stay in the metadata."""
+        """Make a query from its table columns; messages of an unknown format (in old stores) stay in the metadata."""
         metadata = dict(columns)
         reference = metadata.pop("reference") if columns.get("reference", "").strip() else None
         messages = _messages(columns.get("messages", ""))
@@ -64,7 +68,7 @@ class Query(Struct, frozen=True):
 
     @property
     def columns(self) -> Mapping[str, str]:
-        """The inverse of ``of``: the query's further columns, sorted by name as in the store."""
+        """The query's columns besides id and text, as stored; ``of`` makes the same query from them."""
         columns = dict(self.metadata)
         if self.reference is not None:
             columns["reference"] = self.reference
@@ -75,18 +79,18 @@ class Query(Struct, frozen=True):
 
     @property
     def thread(self) -> str:
-        """The conversation up to and including the query, as one text; without earlier messages, the query's text."""
+        """The conversation up to and including this query, as JSON; only the query's text if nothing came before."""
         earlier = [[message.role, message.text] for message in self.messages]
         return json.dumps([*earlier, ["user", self.text]], ensure_ascii=False) if earlier else self.text
 
     @property
     def cluster(self) -> str:
-        """The unit of resampling: the conversation, whose results are dependent; without one, the query itself."""
+        """The query's group in resampling: its conversation, whose results are dependent, else the query itself."""
         return self.metadata.get("conversation") or self.query_id
 
 
 def conversations(queries: Iterable[Query]) -> dict[str, str]:
-    """The cluster of each query in a conversation, by query id. Every other query is a separate cluster."""
+    """The conversation id of each query that belongs to a conversation, by query id."""
     return {query.query_id: query.cluster for query in queries if query.cluster != query.query_id}
 
 
@@ -108,7 +112,7 @@ class Document(Struct, frozen=True):
 
 
 WITHOUT_TEXT: Final = {"note": "imported without texts"}
-"""Metadata of a query or an answer that was imported without its text."""
+"""Metadata that marks a query or an answer that was imported without its text."""
 
 
 class Answer(Struct, frozen=True):
@@ -121,7 +125,7 @@ class Answer(Struct, frozen=True):
 
     @property
     def has_text(self) -> bool:
-        """Whether the answer's text is known; verdicts may be imported without texts."""
+        """Whether the answer's text is known; people may import verdicts on answers without the answers' texts."""
         return bool(self.text) or dict(self.metadata) != WITHOUT_TEXT
 
 
@@ -163,11 +167,11 @@ class GameOutcome(IntEnum):
 
 
 GAME_OUTCOMES: Final[Mapping[Hashable, GameOutcome]] = {outcome.verdict: outcome for outcome in GameOutcome}
-"""Outcomes by verdict, or by the verdict's text; for millions of verdicts this is faster than a property."""
+"""Each verdict (or its text) with its ``GameOutcome``; for millions of verdicts this is faster than a property."""
 
 
 class Task(StrEnum):
-    """What a judge is asked to do."""
+    """The kinds of work that a judge can be asked to do, such as labelling relevance or comparing two answers."""
 
     RELEVANCE = "relevance"
     PAIRWISE = "pairwise"
@@ -187,7 +191,7 @@ class Task(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Task | None:
-        """Make a task that a stage adds to this enumeration, and cache it, so that equal names give the same member."""
+        """Make and cache a member for a task not listed above, such as ``support``; equal names give one member."""
         if not isinstance(value, str) or not value.isidentifier():
             return None
         task = str.__new__(cls, value)
@@ -202,14 +206,15 @@ NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT, Task.PASSAGE_ASS
 
 
 class ListRule(Struct, frozen=True):
-    """The name and length of the list in a reply of the form ``list``.
+    """The name and the allowed length of the list in a reply of the form ``list``.
 
     Attributes:
-        name: the field that holds the list.
-        fewest: least number of texts.
-        most: largest number of texts, ``None`` for any number.
-        leeway: whether ``fewer`` texts (at least one) or ``more`` are accepted too, with a note. If there are more,
-            the first ``most`` count, since the prompt asks for the most important ones first.
+        name: the reply's field that contains the list.
+        fewest: least number of texts in the list.
+        most: largest number of texts in the list, ``None`` for any number.
+        leeway: whether a list of ``fewer`` texts (at least one) or of ``more`` texts is accepted too, with a note. Of a
+            list that is too long, only the first ``most`` texts are used, since the prompt asks for the most important
+            ones first.
     """
 
     name: str
@@ -219,26 +224,27 @@ class ListRule(Struct, frozen=True):
 
 
 class ReplyContract(Struct, frozen=True):
-    """The format that a reply must have.
+    """The format that a judge's reply must have.
 
     Attributes:
         reason: name of the text field that explains the choice; empty if replies have no explanation.
-        choices: the allowed words (or whole numbers) of each field of the outcome, with their values. With a single
-            field the outcome is a plain value, with several a mapping.
-        form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
-            the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
-            published yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of
-            ``choices`` then lists special words and their values ("unanswerable" for the empty text);
-            ``list`` is one JSON object with a list of distinct texts and nothing else; ``labels`` is one JSON
-            object with a list of ``length`` words of its one choice, one for each item of the inputs; ``rating`` is one
-            whole number from 0 to 5 and no explanation, the form of the published self-rating prompts.
-        texts: further text fields, which become part of the outcome.
-        label: the choice that is the relevance label, if the outcome of a relevance prompt is a mapping.
-        listed: the list's rule, for the form ``list``, which has neither reason nor choices.
-        length: number of labels, for the form ``labels``, which has no reason.
-        levels: meanings of the ratings, for the form ``rating``, as far as the prompt explains them.
-        mark: letters that the reply must contain. They occur in none of the texts shown, so a reply with the mark
-            cannot be a quotation. Only repeated requests demand one, see ``judges.judge.asked_again``.
+        choices: for each field of the outcome the words (or whole numbers) that the judge may choose, and the value
+            that each word means. With a single field the outcome is a plain value, with several a mapping.
+        form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of the
+            published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the published
+            yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of ``choices`` then
+            lists special words and their values ("unanswerable" for the empty text); ``list`` is one JSON object with a
+            list of distinct texts and nothing else; ``labels`` is one JSON object with a list of ``length`` words that
+            its single choice allows, one word for each item of the inputs; ``rating`` is one whole number from 0 to 5
+            and no explanation, the form of the published self-rating prompts.
+        texts: names of further text fields, whose texts become part of the outcome.
+        label: name of the field with the relevance label, if the outcome of a relevance prompt is a mapping.
+        listed: name and length of the list, for the form ``list``, which has neither reason nor choices.
+        length: number of labels in the reply, for the form ``labels``, which has no reason.
+        levels: meaning of each rating that the prompt explains, for the form ``rating``.
+        mark: letters that the reply must contain. They occur in none of the texts that the judge sees, so a reply that
+            contains them cannot be copied from these texts. Only a request that follows such a suspected copy has a
+            mark, see ``judges.judge.asked_again``.
     """
 
     reason: str
@@ -253,7 +259,7 @@ class ReplyContract(Struct, frozen=True):
 
     @property
     def mark_field(self) -> dict[str, str]:
-        """Name and value of the field with the mark in a JSON reply; empty if the contract demands no mark."""
+        """Name and value of the extra JSON field in which the reply must repeat the mark; empty if there is no mark."""
         if not self.mark:
             return {}
         name = "mark"
@@ -263,22 +269,22 @@ class ReplyContract(Struct, frozen=True):
 
     @property
     def text_fields(self) -> tuple[str, ...]:
-        """Names of the free-text fields, the reason first."""
+        """Names of the reply's free-text fields, the reason first."""
         return (self.reason, *self.texts) if self.reason else self.texts
 
     @property
     def is_object(self) -> bool:
-        """Whether a reply is a JSON object, a format that servers can enforce."""
+        """Whether the reply must be a JSON object, a format that some servers can enforce."""
         return self.form in ("json", "list", "labels")
 
     @property
     def outcome_fields(self) -> tuple[str, ...]:
-        """Names of the fields that hold labels, verdicts or the list."""
+        """Names of the reply's fields that contain labels, verdicts or the list."""
         return (self.listed.name,) if self.listed is not None else tuple(self.choices)
 
 
 def word_per_value(words: Mapping[str | int, int | str]) -> list[str | int]:
-    """The first word for each value of a choice. Prompts ask for these words; the parser accepts the others too."""
+    """The first word for each value of a choice: prompts ask for these words, and the parser accepts synonyms too."""
     first: dict[int | str, str | int] = {}
     for word, value in words.items():
         first.setdefault(value, word)
@@ -286,7 +292,7 @@ def word_per_value(words: Mapping[str | int, int | str]) -> list[str | int]:
 
 
 class AnnotatedDocument(Struct, frozen=True):
-    """A document with the relevance judge's label and reason, both of which judges of answers may see."""
+    """A document with the relevance judge's label and reason; prompts for judging answers may include both."""
 
     document: Document
     label: int | None = None
@@ -294,11 +300,11 @@ class AnnotatedDocument(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """The texts from which a prompt was rendered. Offline judges read them; they are never sent anywhere.
+    """The texts from which a prompt was rendered. Offline judges read them; no server gets them.
 
     ``documents`` holds the one document of a relevance prompt or the reference documents of an answer prompt;
-    ``answers`` holds none, one, or two answers in the order shown; ``items`` the questions or nuggets of a test bank
-    by which the texts are graded, or the list of nuggets so far.
+    ``answers`` holds none, one, or two answers in the order shown; ``items`` the questions or nuggets of a test bank by
+    which the texts are graded, or the nuggets that were found so far.
     """
 
     query: Query
@@ -311,7 +317,8 @@ class Prompt(Struct, frozen=True):
     """One request to a judge. The model sees ``system``, ``user``, ``turns`` and, on some servers, a JSON schema.
 
     Attributes:
-        sample: number of the sample, from 0, if the judge is asked several times; providers add it to the seed.
+        sample: number of this request, from 0, if the judge gets the same prompt several times; providers add the
+            number to the seed.
     """
 
     task: Task
@@ -326,22 +333,22 @@ class Prompt(Struct, frozen=True):
 
     @property
     def texts(self) -> list[str]:
-        """Every text that the model sees."""
+        """Every text of the prompt that the model sees."""
         return [self.system, self.user, *(turn.text for turn in self.turns)]
 
     def messages(self, system: str, user: str) -> list[dict[str, str]]:
-        """Chat messages that begin with these texts and end with ``turns``; an empty ``system`` is left out."""
+        """Chat messages for a server: the texts ``system`` (unless empty) and ``user``, then the prompt's ``turns``."""
         first = [Message("user", user), *self.turns]
         messages = [{"role": message.role, "content": message.text} for message in first]
         return [{"role": "system", "content": system}, *messages] if system else messages
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one call, or the sum over the calls of a judgment. ``None`` if the server does not report them.
+    """Tokens of one call, or the sum over the calls of a judgment; ``None`` where the server reports no number.
 
     ``input_tokens`` are all tokens sent. They include tokens read from the server's prompt cache
-    (``cached_input_tokens``) and tokens written to it (``cache_write_tokens``: only Anthropic reports them, and
-    charges more for them; the store contains their cost, not their number).
+    (``cached_input_tokens``) and tokens written to it (``cache_write_tokens``: only Anthropic reports them, and charges
+    more for them; the store contains their cost, not their number).
     """
 
     input_tokens: int | None = None
@@ -393,7 +400,7 @@ class Completion(Struct, frozen=True):
     Attributes:
         model: the server's name for the model, which may be more exact than the requested one.
         probability: the model's probability of the reply, if it computes one.
-        aside: the field that holds the reasoning, if the reply has no other text.
+        aside: name of the response's field with the model's reasoning, if the model wrote nothing else.
     """
 
     text: str
@@ -406,14 +413,14 @@ class Completion(Struct, frozen=True):
 
 
 class Judgment(Struct, frozen=True):
-    """The result of a reply within its contract.
+    """The result of a valid reply from a judge, with its cost and times.
 
     Attributes:
         judgment_id: hash of the texts judged and of all settings that affect the reply, see ``judges.identity``.
         outcome: the label, verdict or criteria scores.
         reason: the judge's explanation.
-        reply: the whole reply, so that a better parser needs no new call.
-        rejected: earlier replies to the same prompt that were outside the contract.
+        reply: the reply's full text, so that a better parser can read it again without a new call.
+        rejected: earlier replies to the same prompt that violated the reply contract.
         latency_s: seconds from the first call's start to the last reply.
         cost_usd: price of all calls, ``None`` if the model's price is not known.
         replied_s: seconds spent in calls that returned a reply; ``None`` for a judgment read from the store.
@@ -435,7 +442,7 @@ class Judgment(Struct, frozen=True):
 
 
 class JudgeFailure(Struct, frozen=True):
-    """A judgment that failed. Failures are stored, counted and shown, and never become labels.
+    """A judgment without a valid reply. Failures are stored, counted and shown, and never become labels.
 
     Attributes:
         cause: one of ``judges.errors.CAUSES``.
@@ -456,7 +463,7 @@ class JudgeFailure(Struct, frozen=True):
 
 
 class CallTrace(Struct, frozen=True):
-    """Figures of one call to a judge, without any texts.
+    """Times, tokens, cost and errors of one call to a judge; contains no prompt and no reply.
 
     Attributes:
         at: end of the call, in seconds since 1970.
@@ -483,7 +490,6 @@ class CallTrace(Struct, frozen=True):
 
 
 def label_of(outcome: Outcome) -> int:
-    """The label in the outcome of a relevance judgment."""
     label = outcome.get(LABEL) if isinstance(outcome, Mapping) else outcome
     if not isinstance(label, int):
         raise TypeError(f"{outcome!r} holds no relevance label")
@@ -491,5 +497,5 @@ def label_of(outcome: Outcome) -> int:
 
 
 def details_of(outcome: Outcome) -> dict[str, float | str]:
-    """The fields of a relevance judgment besides its label; empty if the prompt asks for the label only."""
+    """The outcome's fields besides the relevance label; empty if the prompt asks for the label only."""
     return {name: value for name, value in outcome.items() if name != LABEL} if isinstance(outcome, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Checks on a reply's metadata: that the right model replied, and that it read the whole prompt.
+"""Checks on a reply's metadata: that the requested model replied, and that it read the whole prompt.
 
 A gateway may pass a request on to another model, and some servers silently cut prompts that are longer than their
 context. Such a reply looks like any other verdict, so these checks turn it into a failure.
@@ -16,29 +16,30 @@ from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
 
 _SUSPICIOUS: Final = 5
-"""Characters per reported token (prose has about four) above which the prompt's words are counted."""
+"""A prompt with more characters per reported token (prose has about four) may have been cut: its words are counted."""
 _SMALLEST_CONTEXT: Final = 256
-"""Tokens. No model's context is smaller, so a server that reports fewer tokens does not count them."""
+"""In tokens. Every model's context has more tokens than this, so a smaller reported number is wrong and is ignored."""
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\uac00-\ud7af]")
 _PER_TOKEN: Final = 4
-"""Characters per token at most, in scripts without spaces between words."""
+"""Most characters that one token contains, in scripts without spaces between words."""
 
 _DATE: Final = re.compile(r"[-@._ ](20\d\d-?\d\d(-?\d\d)?|\d\d-20\d\d|\d\d-\d\d|\d{4})(?=$|[-@:._ ])")
 _FORMAT: Final = re.compile(
     r"[-_.:](i?q\d\w*|k_\w|gguf|awq|gptq|exl\d|mlx\w*|bnb|[fb]f?16|fp\d+|int\d|\d+bit|v\d+:\d+)(?=$|[-_.:])"
 )
-"""Suffixes for the weights' format or quantization, which do not make it another model."""
+"""Suffixes of model names that denote the format or quantization of the weights, but no other model."""
 _PARTS: Final = re.compile(r"[a-z]+|\d+")
 _EXTRA_PARTS: Final = frozenset(
     """latest preview exp experimental stable instruct chat it hf free nitro floor v 0 us eu apac global anthropic meta
     amazon openai google models model mistralai""".split()  # noqa: SIM905
 )
-"""Parts that the name in the reply may have in addition to the requested name."""
+"""Parts of a model name that the server may add to the requested name without meaning another model."""
 _DISTINCTIVE: Final = frozenset(
     """mini nano lite micro pro turbo large medium small tiny flash haiku sonnet opus o b max plus coder vision scout
     maverick fast""".split()  # noqa: SIM905
 )
-"""Parts of a name that, like numbers, distinguish models."""
+"""Parts of a model name that distinguish models, as numbers do; the server must not drop them from the requested
+name."""
 _FAMILIES: Final = frozenset(
     """gpt claude gemini gemma llama qwen qwq mistral mixtral ministral deepseek phi command grok glm kimi nova o
     codestral magistral olmo granite nemotron""".split()  # noqa: SIM905
@@ -46,10 +47,10 @@ _FAMILIES: Final = frozenset(
 
 
 class Witness:
-    """Checks the model and the token count of each reply to one judge.
+    """Checks the model name and the token count in each reply that one judge gets from its server.
 
-    If the requested name is not that of a known model family, it may be a deployment or a gateway's alias for any
-    model. The first model that replies is then the expected model.
+    If the requested name contains no known model family, it may name a deployment, or be a gateway's alias for any
+    model. In that case the model that sends the first reply is expected in all later replies.
     """
 
     def __init__(self, name: str, spec: JudgeSpec) -> None:
@@ -59,7 +60,7 @@ class Witness:
         self._most_read = 0
 
     def look(self, completion: Completion, prompt: Prompt) -> ProviderError | None:
-        """The error if another model replied (``other_model``) or the server cut the prompt (``prompt_cut``)."""
+        """An error if another model replied (``other_model``) or the server cut the prompt (``prompt_cut``)."""
         if not self._hosted:
             return None
         return self._model_error(completion.model) or self._prompt_error(completion.usage.input_tokens, prompt)
@@ -95,7 +96,10 @@ class Witness:
 
 
 def least_tokens(texts: list[str]) -> int:
-    """Lower bound on the tokens of texts: one per word, since common tokens do not span words."""
+    """Lower bound on the number of tokens in the texts: one per word, since hardly any token spans two words.
+
+    Scripts without spaces count a quarter of a token per character.
+    """
     return sum(len(text.split()) + len(_UNSPACED.findall(text)) // _PER_TOKEN for text in texts)
 
 
@@ -105,13 +109,13 @@ def _parts(model: str) -> Counter[str]:
 
 
 def names_a_model(name: str) -> bool:
-    """Whether a name contains a known model family and a number."""
+    """Whether a name contains a known model family, such as ``gpt``, and a number."""
     parts = _parts(name)
     return any(part in _FAMILIES for part in parts) and any(part.isdigit() for part in parts)
 
 
 def is_same_model(asked: str, replied: str) -> bool:
-    """Whether two names denote one model: they differ at most in snapshot, vendor, or format of the weights."""
+    """Whether the requested and the replied name denote one model: date, vendor or weight format may differ."""
     if asked == replied:
         return True
     asked_parts, replied_parts = _parts(asked), _parts(replied)

@@ -38,7 +38,7 @@ _WORD = re.compile(r"\S{1,100}")
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    """Regular expressions for texts that are not ASCII; compiled when the first such text is read."""
+    """Regular expressions by purpose, for texts that are not ASCII; compiled when the first such text is read."""
     marks = _ranges(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     south_east = (chr(code) for first, last in _SOUTH_EAST for code in range(first, last + 1))
     letters = _SYLLABLES + _HAN
@@ -58,7 +58,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 
 def _ranges(characters: Iterable[str]) -> str:
-    """The ranges to write inside a regular expression's ``[...]`` to match these characters, given in order."""
+    """Write characters, given in code-point order, as ranges for a regular expression, such as ``a-fx-z``."""
     # In a row of neighbours, the difference of code point and position stays the same.
     rows = groupby(enumerate(characters), key=lambda each: ord(each[1]) - each[0])
     ranges = ([char for _, char in row] for _, row in rows)
@@ -76,7 +76,7 @@ def count_words(text: str) -> int:
 
 
 def word_spans(text: str) -> list[Span]:
-    """The span of each word with its punctuation; words of more than 100 characters are split every 100."""
+    """The span of each word with its punctuation; a word of more than 100 characters gives several spans."""
     pattern = _patterns()["pieces"] if _is_unspaced(text) else _WORD
     return [match.span() for match in pattern.finditer(text)]
 
@@ -95,7 +95,7 @@ def token_spans(text: str) -> list[Span]:
 
 
 def words_of(text: str) -> list[str]:
-    """Words in lower case, without punctuation, in Unicode's normal form NFKC."""
+    """The words of a text in lower case, without punctuation, in Unicode's normal form NFKC."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     return list(
@@ -104,7 +104,7 @@ def words_of(text: str) -> list[str]:
 
 
 def search_terms(text: str) -> list[str]:
-    """Search terms: words; in Korean and scripts without spaces, pairs of characters; also each Chinese character."""
+    """The words of a text; in Korean and scripts without spaces, pairs of characters, and each Chinese character."""
     if text.isascii():
         return words_of(text)
     terms: list[str] = []
@@ -121,7 +121,7 @@ _HAN_CHARACTER = re.compile(f"[{_HAN}]")
 
 
 def _segments(text: str) -> Iterator[tuple[list[str], int]]:
-    """Split a text into words (kind 0), and the characters of runs without spaces (kind 1) and Korean runs (kind 2)."""
+    """Yields parts of a text with their kind: a word (0), characters of a script without spaces (1), or Korean (2)."""
     patterns = _patterns()
     for match in patterns["kinds"].finditer(unicodedata.normalize("NFKC", text).lower()):
         kind = match.lastindex or 0

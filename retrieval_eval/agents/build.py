@@ -38,9 +38,9 @@ from retrieval_eval.data.table_spec import ColumnsRead, TableSpec
 
 _TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
 _NOT_IN_IDENTITY = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
-"""Keys of an agent's declaration that are not part of its identity."""
+"""Keys of an agent's declaration that do not affect its replies, and so are left out of its identity."""
 _BY_CONTENT = {"embeddings", "answers", "documents", "run", "function", "prompt", "queries_prompt", "generator"}
-"""Keys that name a file, function or model; the identity includes the content of these, not the key's value."""
+"""Keys that name a file, function or model; the identity includes the named content instead of the name."""
 
 
 def build_agents(
@@ -159,7 +159,7 @@ def _answering(spec: AgentSpec) -> PromptTemplate:
 
 
 def require_messages(specs: Mapping[str, AgentSpec]) -> None:
-    """Check that every agent receives a query's earlier messages; call it if queries belong to conversations."""
+    """Check that every agent's prompt or request includes earlier messages; needed if queries have any."""
     for name, spec in specs.items():
         if spec.generator not in (None, EXTRACTIVE):
             _answering(spec).require_messages()
@@ -167,13 +167,13 @@ def require_messages(specs: Mapping[str, AgentSpec]) -> None:
             load_prompt(spec.queries_prompt, Task.REWRITING).require_messages()
         if spec.sends_no_messages:
             raise ConfigError(
-                f"agents.{name}.request: these queries have messages before them, and no text holds {{messages}}; add "
+                f"agents.{name}.request: these queries have earlier messages, and the request has no {{messages}}; add "
                 '"messages": "{messages}"'
             )
 
 
 def _identity(spec: AgentSpec, *decides: Any) -> str:
-    """Hash of an agent's settings that affect its replies, and of the further contents ``decides`` that do."""
+    """Hash of all that affects an agent's replies: its settings, and contents such as prompts (``decides``)."""
     settings = spec.model_dump(mode="json", exclude=_NOT_IN_IDENTITY | _BY_CONTENT, exclude_defaults=True)
     content = json.dumps([settings, *decides], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
@@ -246,7 +246,7 @@ class CallableAgent:
 
 
 class RecordedAgent(Struct, frozen=True):
-    """Replays recorded answers; latency and cost are unknown."""
+    """Agent that replays answers recorded in a file; their latency and cost are unknown."""
 
     name: str
     identity: str
@@ -290,7 +290,7 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
 
 
 def _rows_of_agent(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of one agent; all rows if the table has no column ``agent``."""
+    """One agent's rows of a table; all rows if the table has no column ``agent``."""
     other_agents: dict[str, None] = {}
     any_rows = False
     for row in rows:
@@ -302,11 +302,11 @@ def _rows_of_agent(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]
         yield row
     if not any_rows:
         known = ", ".join(map(repr, list(other_agents)[:10]))
-        raise DataError(path, f"has no row of agent {agent!r}, but of {known}; name one with 'agent'")
+        raise DataError(path, f"has no row of agent {agent!r}, but of {known}; name one of these as 'agent'")
 
 
 def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:
-    """Documents by query, in the order of the ranks, or of the file if there are no ranks."""
+    """Each query's retrieved documents by rank, or in the file's order if the table has no ranks."""
     entries_by_query: dict[str, list[tuple[float, Row]]] = {}
     for row in rows:
         entries = entries_by_query.setdefault(row.identifier("qid"), [])
@@ -330,7 +330,9 @@ def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[Ret
     documents = {}
     for query_id, ranking in read_run(path).rankings.items():
         if missing := [doc_id for doc_id in ranking.doc_ids if doc_id not in corpus]:
-            raise InputError(f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}; add it")
+            raise InputError(
+                f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}; add it to the corpus"
+            )
         entries = zip(ranking.doc_ids, ranking.scores, strict=True)
         documents[query_id] = tuple(
             RetrievedText(doc_id, corpus[doc_id].text, rank, score, corpus[doc_id].metadata)

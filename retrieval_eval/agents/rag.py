@@ -28,25 +28,26 @@ from retrieval_eval.documents.passages import sentences
 
 
 class WrittenAnswer(Struct, frozen=True):
-    """An answer, and the numbers (from 1) of the passages that it cites."""
+    """The text of an answer, and the numbers (from 1) of the passages that it cites."""
 
     text: str
     cited: tuple[int, ...] = ()
 
 
 Generator: TypeAlias = Callable[[Query, Sequence[Document], Meter], Awaitable[WrittenAnswer]]
-"""Writes an answer from passages, best first; adds its costs to the meter. Raises ``ProviderError``."""
+"""Function that writes an answer to a query from passages (best first) and adds its costs to the meter. Raises
+``ProviderError``."""
 Rewriter: TypeAlias = Callable[[Query, Meter], Awaitable[list[str]]]
-"""Writes further search queries for a question, not including the question. Raises ``ProviderError``."""
+"""Function that writes further search queries for a query, not including the query itself. Raises ``ProviderError``."""
 
 
 class RagAgent(Struct, frozen=True):
-    """Naive RAG: retrieves once, then generates from the best passages (section 6.2). With a rewriter, RAG-Fusion.
+    """Naive RAG: retrieves once, then generates an answer from the best passages. With a rewriter, RAG-Fusion.
 
-    RAG-Fusion retrieves for the question and for each further query, and merges the rankings (section 3). Without a
-    retriever it is a baseline: a model writes an article, a page or an answer, like the generated systems of the
-    Rubric-Grading Workbench (Farzi and Dietz 2024, section 5). The first ``passages`` of ``depth`` retrieved documents
-    reach the generator.
+    Rackauckas et al. (2024) describe naive RAG in section 6.2 and RAG-Fusion in section 3. RAG-Fusion retrieves for the
+    question and for each further query, and merges the rankings. Without a retriever the agent is a baseline: a model
+    writes an article, a page or an answer, like the generated systems of the Rubric-Grading Workbench (Farzi and Dietz
+    2024, section 5). The generator sees the first ``passages`` of the ``depth`` retrieved documents.
     """
 
     name: str
@@ -109,7 +110,7 @@ def offline(pick: Callable[[str, Sequence[Document]], WrittenAnswer]) -> Generat
 
 
 def rewritten_by_model(judge: Judge, template: PromptTemplate, number: int) -> Rewriter:
-    """A rewriter that asks a judge's model for ``number`` queries (Rackauckas et al. 2024, section 3)."""
+    """A rewriter that asks a judge's model for ``number`` search queries (Rackauckas et al. 2024, section 3)."""
     contract = template.reply.contract
     assert contract.listed is not None  # every rewriting prompt has one
     exactly = replace(contract, listed=ListRule(contract.listed.name, number, number))
@@ -123,7 +124,7 @@ def rewritten_by_model(judge: Judge, template: PromptTemplate, number: int) -> R
 
 
 def rewritten_offline(index: Bm25Index, number: int) -> Rewriter:
-    """A rewriter without a model: one query per document among the first ``number``."""
+    """A rewriter without a model: expands the question with terms of each of the ``number`` best BM25 hits."""
 
     async def rewrite(query: Query, meter: Meter) -> list[str]:
         with meter.timed():
@@ -137,7 +138,9 @@ async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
     result = await judge.judge(request)
     if result is None:
         cause = "budget" if judge.budget_spent else "stopped"
-        raise ProviderError(cause, f"{judge.name} is not asked any more{f': {judge.stopped}' if judge.stopped else ''}")
+        raise ProviderError(
+            cause, f"no more requests go to {judge.name}{f': {judge.stopped}' if judge.stopped else ''}"
+        )
     meter.count(result.usage, result.calls, result.cost_usd)
     if not isinstance(result, Judgment):
         meter.add_seconds(result.latency_s)
@@ -179,7 +182,7 @@ class ExtractiveGenerator(Struct, frozen=True):
     cutoff: float = 0.35
 
     def generate(self, question: str, passages: Sequence[Document]) -> WrittenAnswer:
-        """The picked sentences, joined by spaces, and the passages they come from; empty without passages."""
+        """The picked sentences, joined by spaces, and their passages; an empty answer if there are no passages."""
         remaining = self._candidates(frozenset(terms(question)), passages)
         threshold = self.cutoff * max((candidate.relevance for candidate in remaining), default=0.0)
         remaining = [candidate for candidate in remaining if candidate.relevance >= threshold]
@@ -208,7 +211,7 @@ class ExtractiveGenerator(Struct, frozen=True):
         return candidates
 
     def _relevance(self, wanted: frozenset[str], held: frozenset[str], around: frozenset[str]) -> float:
-        """Weighted share of the question's terms in the sentence, combined with the share in its surroundings."""
+        """Weighted share of the question's terms in the sentence, averaged with that in its title and neighbours."""
         total = self.idf.total(wanted)
         if total == 0:
             return 0.0
@@ -225,5 +228,5 @@ class ExtractiveGenerator(Struct, frozen=True):
 
 
 def _rounded(value: float) -> float:
-    """The value without its last bits, which differ between machines and must not break ties between sentences."""
+    """Round off the last bits, which differ between machines and must not decide between equally good sentences."""
     return round(value, 9)

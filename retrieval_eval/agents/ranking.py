@@ -1,4 +1,4 @@
-"""Rankings of documents by words: BM25, terms of its best documents, and the fusion of several rankings."""
+"""Rankings of documents by words: BM25, query expansion with terms of the best documents, and rank fusion."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 RRF_K = 60
 """Constant k of reciprocal rank fusion in Cormack et al. (2009) and in the paper on RAG-Fusion."""
 FUSED_DEPTH = 100
-"""Least depth of rankings that are merged: a document at rank 30 in two rankings may be first after merging."""
+"""Rankings to be merged have at least this many documents: one at rank 30 in two rankings may be first after
+merging."""
 
 _SCORE_DIGITS = 6
-"""Decimals of rounded scores: the last bits of a logarithm differ between machines and must not change a rank."""
+"""Scores are rounded to this many decimals: their last bits differ between machines and must not change a rank."""
 
 
 class Corpus(Struct, frozen=True, dict=True):
-    """Documents with unique ids; those without any text cannot be retrieved and are dropped (``blank`` counts them)."""
+    """Documents with unique ids. Those without text cannot be retrieved: they are dropped; ``blank`` counts them."""
 
     documents: tuple[Document, ...]
     blank: int = 0
@@ -48,7 +49,7 @@ class Corpus(Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the ids, titles and texts, regardless of the documents' order."""
+        """Hash of the documents' ids, titles and texts; the order of the documents does not matter."""
         total = hashlib.sha256()
         for document in sorted(self.documents, key=lambda document: document.doc_id):
             fields = [document.doc_id, document.metadata.get("title", ""), document.text]
@@ -61,13 +62,13 @@ class Corpus(Struct, frozen=True, dict=True):
 
 
 def searched_text(document: Document) -> str:
-    """The text of a document that is indexed: its title and its text."""
+    """The text of a document that the indexes contain: its title and its text."""
     title = document.metadata.get("title", "")
     return f"{title}\n{document.text}" if title else document.text
 
 
 def terms(text: str) -> list[str]:
-    """Lower-cased word stems in the order of the text, without English function words; see ``search_terms``."""
+    """The stems of a text's words, lower-case and in order, without English function words; see ``search_terms``."""
     stem, stopwords = _english()
     return stem([word for word in search_terms(text) if word not in stopwords])
 
@@ -97,7 +98,7 @@ class InverseDocumentFrequency:
         return math.log(1 + (self._size - frequency + 0.5) / (frequency + 0.5))
 
     def total(self, some_terms: Iterable[str]) -> float:
-        """The sum of the weights of distinct terms; the result does not depend on Python's hash seed."""
+        """The summed weights of the distinct terms; bitwise the same whatever the order of the terms."""
         return math.fsum(self(term) for term in set(some_terms))
 
 
@@ -107,14 +108,14 @@ class Hit(Struct, frozen=True):
 
 
 def best_first(hits: Iterable[Hit], depth: int | None = None) -> list[Hit]:
-    """The ``depth`` best hits; ties are ordered by document id, so that a ranking is reproducible."""
+    """The ``depth`` hits with the highest scores; ties are ordered by document id to make rankings reproducible."""
     return sorted(hits, key=lambda hit: (-hit.score, hit.document.doc_id))[:depth]
 
 
 def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int) -> list[Hit]:
-    """The ``depth`` best of many documents without a full sort; documents with score 0 are left out.
+    """The ``depth`` best of many documents, found without sorting all; documents with score 0 are left out.
 
-    ``scores`` has shape (documents,); scores are rounded to six decimals before comparison.
+    ``scores`` contains the score of each document, shape (documents,), and is rounded to six decimals first.
     """
     import numpy as np
 
@@ -127,9 +128,9 @@ def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int)
 
 
 def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) -> list[Hit]:
-    """Merge rankings: a document's score is the sum of 1 / (k + rank) over its rankings (Cormack et al. 2009).
+    """Merge rankings: a document's score is the sum of 1 / (k + rank) over the rankings (Cormack et al. 2009).
 
-    A larger k gives the first ranks less weight. Each ranking has no repeated documents; ties are ordered by doc_id.
+    A larger k gives the first ranks less weight. A ranking must not repeat a document; ties are ordered by doc_id.
     """
     shares: defaultdict[str, list[float]] = defaultdict(list)
     documents: dict[str, Document] = {}
@@ -155,7 +156,7 @@ class Bm25Index:
         self._bm25.index(texts, show_progress=False)
 
     def find(self, question: str, depth: int) -> list[Hit]:
-        """The best documents by the sum of the terms' BM25 scores; those without any of the terms are left out."""
+        """The ``depth`` best documents by BM25 score; documents that contain no term of the question are left out."""
         import numpy as np
 
         scores = np.zeros(len(self.documents))
@@ -165,10 +166,10 @@ class Bm25Index:
         return top(self.documents, scores, depth)
 
     def expanded(self, question: str, number: int) -> list[str]:
-        """Further queries: for each of the first ``number`` documents, the question plus the likeliest stems in it.
+        """Make a search query from each of the ``number`` best documents: the question plus the document's stems.
 
-        These are the terms that the relevance model of one document adds to a query (Lavrenko and Croft 2001): the
-        ten most frequent, ties alphabetically.
+        These stems are the terms that the relevance model of one document adds to a query (Lavrenko and Croft 2001):
+        the ten most frequent, ties alphabetically.
         """
         known, queries = set(terms(question)), []
         for hit in self.find(question, number):

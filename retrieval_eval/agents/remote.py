@@ -39,24 +39,26 @@ from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText, ci
 
 Result = TypeVar("Result")
 _Extracted: TypeAlias = tuple[str, tuple[RetrievedText, ...], tuple[str, ...]]
-"""Answer, documents and citations."""
+"""The answer, the retrieved documents and the cited doc_ids of a reply."""
 
 _LARGE = 2**20
-"""Size in bytes from which a body counts as large: parsing it would distort the latency of other replies."""
+"""Size in bytes above which parsing a response body would distort the measured latency of other replies."""
 
 CHAT_MAPPING = MappingSpec(
     answer="choices[0].message.content", input_tokens="usage.prompt_tokens", output_tokens="usage.completion_tokens"
 )
-"""Default mapping of chat completions; for citations of Perplexity, Azure and others the user must give one."""
+"""Default ``mapping`` for chat completions. It has no citations, whose place differs between Perplexity, Azure and
+others."""
 
 _PLACE = re.compile(r"\{(query|query_id|messages)\}")
 _MESSAGES = "{messages}"
 
 
 class RemoteAgent:
-    """Posts a request with the query, and reads the reply by the mapping; ``corpus`` has the texts of documents by id.
+    """Agent behind an HTTP address: posts a query as JSON, and extracts the answer from the response by ``mapping``.
 
-    The agent follows no redirects, reads keys from environment variables, and shows them in no message.
+    If a response names documents by id only, ``corpus`` provides their texts. The agent follows no redirects, reads
+    keys from environment variables, and shows the keys in no message.
     """
 
     notes: tuple[str, ...] = ()
@@ -97,7 +99,7 @@ class RemoteAgent:
         return meter.reply(*extracted)
 
     def _read(self, received: Received) -> tuple[Usage, float | None, _Extracted | ProviderError]:
-        """Tokens and dollars of a reply, with the parsed reply, or with the error if the reply is unusable."""
+        """The response's tokens and dollars, and its extracted parts, or the error if they cannot be used."""
         try:
             body = decoded(self._requests.endpoint, received).body
             if self._spec.kind == "endpoint":
@@ -124,7 +126,7 @@ class RemoteAgent:
 
 
 def _require_completion(body: Mapping[str, Any], name: str) -> None:
-    """Raise the error that a server or gateway returned with status 200."""
+    """Raise the error in a response that has status 200 but reports an error of the server or gateway."""
     if body.get("error"):
         raise error_in_body(body, name)
     choices = body.get("choices")
@@ -137,10 +139,10 @@ def _require_completion(body: Mapping[str, Any], name: str) -> None:
 
 
 def filled(request: Any, query: Query) -> Any:
-    """The request with ``{query}``, ``{query_id}`` and ``{messages}`` replaced in its texts.
+    """A copy of the request with ``{query}``, ``{query_id}`` and ``{messages}`` replaced in all of its strings.
 
-    If a text is exactly ``{messages}``, the conversation's list of messages replaces it, with the question last. Within
-    a longer text, the messages before the question replace ``{messages}``, one per line.
+    If a string is exactly ``{messages}``, a list of chat messages replaces it: the query's earlier messages, then the
+    query. In a longer string, the earlier messages replace ``{messages}``, one per line.
     """
     if request == _MESSAGES:
         messages = [*query.messages, Message("user", query.text)]
@@ -155,10 +157,10 @@ def filled(request: Any, query: Query) -> Any:
 
 
 class Requests:
-    """Posts to one address, with at most ``target.concurrency`` requests at a time and ``most`` attempts per request.
+    """Posts requests to one address: ``target.concurrency`` at a time, each with at most ``most`` attempts.
 
-    The time of an attempt runs from sending the request to the last byte of the answer. It is measured in a separate
-    thread with its own event loop, so it excludes this program's other work and the parsing of the answer.
+    The measured time of an attempt runs from sending the request to the response's last byte. A separate thread with
+    its own event loop measures it, so it excludes this program's other work and the parsing of the response.
     """
 
     def __init__(self, target: Target, most: int) -> None:
@@ -169,14 +171,14 @@ class Requests:
         self._halted = asyncio.Event()
 
     def halt(self) -> None:
-        """Stop sending requests and retries; requests in flight finish."""
+        """Send no further requests or retries; requests that have been sent finish."""
         self._halted.set()
 
     async def post(self, body: Mapping[str, Any], read: Callable[[Received], Result], meter: Meter) -> Result:
-        """Post the body, with retries; returns the result of ``read`` for the first answer without an error.
+        """Post the body, with retries; returns what ``read`` returns for the first response without an error.
 
-        The meter counts failed attempts; the caller counts the successful one. The latency is that of the last attempt.
-        Waiting for a free slot or before a retry is not counted.
+        This method adds failed attempts to the meter; the caller adds the successful one. The latency is that of the
+        last attempt. Waiting for a free slot or before a retry is not counted.
 
         Raises:
             ProviderError: the error of the last attempt; a permanent error is not retried.
@@ -184,7 +186,7 @@ class Requests:
         before_s, attempts = meter.latency_s, 0
         async with self._slots:
             if self._halted.is_set():
-                raise ProviderError("stopped", "not asked: the run was stopped")
+                raise ProviderError("stopped", "the agent was not asked, since the run was stopped")
             while True:
                 received, seconds = await self._network.run(self._timed(body))
                 meter.latency_s = before_s + seconds
@@ -219,13 +221,13 @@ class Requests:
 
 
 def decoded(endpoint: Endpoint, received: Received) -> HttpAnswer:
-    """Parse a body, see ``Endpoint.decoded``; a large body in small steps, so that other threads run in between."""
+    """Parse a response's body, see ``Endpoint.decoded``; a large body step by step, so that other threads can run."""
     return endpoint.decoded(received, _Stepwise if len(received.content) > _LARGE else None)
 
 
 @cache
 def _reader() -> ThreadPoolExecutor:
-    """The thread that parses large bodies, one at a time: several at once would delay other threads more."""
+    """The thread that parses large response bodies, one at a time: several at once would delay other threads more."""
     return ThreadPoolExecutor(1, "large bodies")
 
 
@@ -282,7 +284,7 @@ _SCORE = "\0score"
 
 
 def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> _Extracted:
-    """Extract the answer, documents and citations from a reply; documents that it gives by id only are in ``corpus``.
+    """Extract the answer, documents and citations from a response; ``corpus`` has the texts of documents given by id.
 
     Raises:
         ProviderError: ``empty`` if there is no answer, ``contract`` if a part has the wrong type.
@@ -296,12 +298,14 @@ def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> 
     # If no document has a text, they are only citations. A ranking with some texts missing could not be scored.
     without_text = [document.doc_id for document in documents if not document.text.strip()]
     if 0 < len(without_text) < len(documents):
-        raise ProviderError("contract", f"document {without_text[0]!r} has no text, neither here nor in 'data.corpus'")
+        raise ProviderError(
+            "contract", f"document {without_text[0]!r} has no text, neither in the reply nor in 'data.corpus'"
+        )
     return answer, documents, _citations(cited, ids)
 
 
 def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
-    """The numbers of tokens and the dollars that a reply reports; ``None`` if it lacks them or they are invalid."""
+    """The tokens and dollars that a response reports; ``None`` for figures that are missing or invalid."""
     dollars = None if spec.cost_usd is None else _number(_at(body, spec.cost_usd))
     read, written = (
         None if expression is None else token_count({"count": _at(body, expression)}, "count")
@@ -314,14 +318,14 @@ def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
 def _answer(body: Any, spec: MappingSpec) -> str:
     answer = _at(body, spec.answer)
     if answer is None or (isinstance(answer, str) and not answer.strip()):
-        raise ProviderError("empty", f"the agent gave no answer at {spec.answer!r}")
+        raise ProviderError("empty", f"the agent's reply has no answer at {spec.answer!r}")
     if not isinstance(answer, str):
         raise ProviderError("contract", f"the value at {spec.answer!r} is not a text")
     return storable(answer)
 
 
 def _documents(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> list[Document]:
-    """Documents in the reply's order; ``metadata`` contains their scores until they are ranked."""
+    """The documents in the response's order; until they are ranked, ``metadata`` contains their scores."""
     listed = None if spec.documents is None else _at(body, spec.documents)
     if listed is None:
         return []
@@ -341,7 +345,9 @@ def _document(entry: Any, number: int, spec: MappingSpec, corpus: Mapping[str, D
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         doc_id = str(doc_id)
     if not isinstance(doc_id, str | None) or not isinstance(text, str | None) or not (doc_id or text):
-        raise ProviderError("contract", f"document {number} has neither an id at {spec.doc_id!r} nor a text")
+        raise ProviderError(
+            "contract", f"document {number} of the reply has neither an id at {spec.doc_id!r} nor a text"
+        )
     known = corpus.get(doc_id or "")
     text = storable(text or (known.text if known is not None else ""))
     doc_id = storable(doc_id) if doc_id else "sha256-" + hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -366,9 +372,9 @@ def _ranked(entries: Sequence[Document]) -> tuple[RetrievedText, ...]:
 
 
 def _citations(citations: Any, ids: Sequence[str]) -> tuple[str, ...]:
-    """The doc_ids of citations, which are doc_ids or positions in ``ids`` from 1; other positions are ignored."""
+    """The cited doc_ids; a number is a position in ``ids`` from 1, and numbers beyond ``ids`` are ignored."""
     if not isinstance(citations, list | tuple):
-        raise ProviderError("contract", "the citations are not a list")
+        raise ProviderError("contract", "the citations in the reply are not a list")
     doc_ids = []
     for entry in citations:
         if isinstance(entry, str) and entry.strip():
@@ -376,7 +382,7 @@ def _citations(citations: Any, ids: Sequence[str]) -> tuple[str, ...]:
         elif isinstance(entry, int) and not isinstance(entry, bool):
             doc_ids += [ids[entry - 1]] if 1 <= entry <= len(ids) else []
         else:
-            raise ProviderError("contract", "a citation is neither a doc_id nor a number of a document")
+            raise ProviderError("contract", "a citation is neither a document's id nor its number")
     return tuple(dict.fromkeys(doc_ids))
 
 

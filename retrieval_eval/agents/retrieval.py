@@ -1,4 +1,4 @@
-"""Retrievers that search by words, by vectors, or by both; shared indexes of a corpus; runs made by a retriever."""
+"""Retrievers (by words, by vectors, or by both), the indexes that agents share, and runs made by a retriever."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ RetrieverName: TypeAlias = Literal["bm25", "dense", "hybrid"]
 
 
 class Retriever(Protocol):
-    """Retrieves documents; async, since it may have to request a question's embedding from a server."""
+    """Finds the best documents for questions; async, since a server may have to embed the questions first."""
 
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
-        """The ``depth`` best documents for each question, best first, ties by document id.
+        """The ``depth`` best documents for each question, best first; ties are ordered by document id.
 
-        Adds the costs of the embeddings to the meter.
+        Adds the costs of embedding the questions to the meter.
 
         Raises:
             ProviderError: an embedding failed.
@@ -83,10 +83,10 @@ class Hybrid(Struct, frozen=True):
 
 
 class DenseRetriever:
-    """Ranks the whole corpus by exact vector similarity.
+    """Ranks all documents of the corpus by exact vector similarity to the question.
 
-    The first question causes the corpus to be embedded; the costs of that are in ``building``, not in a reply. If a
-    question's vector is cached, the meter still adds the time and cost of the original call: otherwise, of the agents
+    The corpus is embedded before the first question; the costs of that are in ``building``, and count for no reply. If
+    a question's vector is cached, its original time and cost are added to the meter again: otherwise, of several agents
     that share the vector, only the first would look slow and expensive.
     """
 
@@ -99,7 +99,7 @@ class DenseRetriever:
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
         """The ``depth`` best documents for each question, see ``Retriever``.
 
-        If a document's embedding failed, every later question of this run fails too; the next run continues from the
+        If embedding the corpus fails, every later question of this run fails too; the next run continues from the
         cached vectors.
         """
         if self._matrix is None:
@@ -111,7 +111,7 @@ class DenseRetriever:
             return [top(self._corpus.documents, matrix @ vector.vector, depth) for vector in cached]
 
     def _count(self, calls: Sequence[Mapping[str, Any]], meter: Meter) -> None:
-        """Add to the meter the costs of questions that are embedded concurrently."""
+        """Add to the meter what it cost to embed these questions, which are embedded concurrently."""
         for call in calls:
             meter.count(Usage(**call["usage"]), call["calls"], call["cost_usd"])
         latencies = [call["latency_s"] for call in calls]
@@ -165,7 +165,7 @@ class DenseRetriever:
 
 
 def seconds_together(seconds: Sequence[float], parallel: int) -> float:
-    """Total time of calls with the given durations, started in order, at most ``parallel`` at a time."""
+    """Total time of calls with the given durations, if they start in order and at most ``parallel`` run at a time."""
     ends = [0.0] * parallel
     for duration in seconds:
         heapq.heapreplace(ends, ends[0] + duration)
@@ -173,7 +173,7 @@ def seconds_together(seconds: Sequence[float], parallel: int) -> float:
 
 
 class Library:
-    """The indexes of one corpus, shared by agents; the folder ``cache`` stores embeddings."""
+    """The indexes of one corpus, shared by agents; embeddings are stored in the folder ``cache``."""
 
     def __init__(self, corpus: Corpus, cache: Path | None = None) -> None:
         self.corpus = corpus
@@ -203,12 +203,12 @@ class Library:
 
 
 def searched(query: Query) -> str:
-    """The text to search for: the user's earlier messages in the conversation, then the question."""
+    """The text to search for: the user's earlier messages in the conversation, then the query."""
     return "\n".join([*(each.text for each in query.messages if each.role == "user"), query.text])
 
 
 async def retrieve_run(retriever: Retriever, queries: Iterable[Query], depth: int, name: str) -> Run:
-    """A run with a retriever's ranking for each query; queries without hits are left out."""
+    """A run with the retriever's ranking for each query; queries for which nothing was found are left out."""
     rankings = {}
     for query in queries:
         (hits,) = await retriever.retrieve([searched(query)], depth, Meter())

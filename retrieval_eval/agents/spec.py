@@ -1,4 +1,4 @@
-"""Declarations of agents and of embeddings in the configuration."""
+"""Sections of the configuration that declare agents and embeddings."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ class EmbeddingsSpec(Section):
     """Declares an embedder, which turns texts into vectors."""
 
     provider: Literal["auto", "openai", "transformers", "minilm", "hashed"] = "auto"
-    """``openai`` (any server with OpenAI's embeddings), ``transformers``, ``minilm`` (the extra ``dense``), ``hashed``
-    (words without their meaning), or ``auto``: ``minilm`` if installed, else ``hashed``."""
+    """``openai`` (any server with OpenAI's embeddings API), ``transformers`` (a local model), ``minilm`` (a small
+    model, with the extra ``dense``), ``hashed`` (hashed words, without their meaning), or ``auto``: ``minilm`` if
+    installed, else ``hashed``."""
     model: str = ""
-    """``openai``, ``transformers``: the model's name."""
+    """``openai``, ``transformers``: name of the embedding model."""
     path: RelativePath | None = None
-    """``transformers``: a model folder."""
+    """``transformers``: folder with the model's files."""
     base_url: Address | None = None
-    """``openai``: the server's address; OpenAI's when left out."""
+    """``openai``: the server's address; OpenAI's own when left out."""
     api_key_env: Variable | None = None
-    """``openai``: the environment variable that holds the key."""
+    """``openai``: name of the environment variable that contains the API key."""
     headers_env: HeadersEnv = Field(default_factory=dict)
-    """``openai``: headers, and the environment variables that hold their values, as for judges."""
+    """``openai``: names of HTTP headers, each with the environment variable that contains its value, as for judges."""
     dimensions: Count | None = None
-    """``openai``: length of the vectors, where the model can shorten them."""
+    """``openai``: length of the vectors, if the model can shorten them."""
     query_prefix: str = ""
-    """Put before each query."""
+    """Text to put before each query when it is embedded."""
     document_prefix: str = ""
-    """Put before each document."""
+    """Text to put before each document when it is embedded."""
     batch: Count = 64
-    """Texts in one request or batch."""
+    """Number of texts in one request (or one batch of a local model)."""
     concurrency: Count = 4
-    """``openai``: requests at once."""
+    """``openai``: most requests at the same time."""
     timeout_s: Positive = 60.0
-    """``openai``: seconds one attempt may take."""
+    """``openai``: most seconds for one attempt at a request."""
     max_attempts: Count = 6
-    """``openai``: attempts of one request."""
+    """``openai``: most attempts at one request."""
     usd_per_million_tokens: Annotated[float, Field(ge=0)] | None = None
-    """``openai``: the price."""
+    """``openai``: price of a million tokens in dollars."""
     device: str | None = None
     """``transformers``, ``minilm``: ``cpu`` or ``cuda``; chosen automatically when left out."""
 
@@ -68,11 +69,11 @@ _OF_EMBEDDINGS: Mapping[str, frozenset[str]] = {
     "hashed": frozenset(),
     "auto": frozenset(),
 }
-"""For each provider of embeddings, the keys that it uses and some others do not."""
+"""Each provider of embeddings, with the keys that it uses; keys that all providers use are not listed."""
 
 
 def refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[str]], keys: frozenset[str]) -> None:
-    """Raise ``ValueError`` for a key that this provider or kind does not use: ignoring it could hide a mistake."""
+    """Raise ``ValueError`` for a key that this provider or kind does not use, since it may be a mistake."""
     foreign = frozenset().union(*table.values()) - keys
     for name in sorted(foreign & section.model_fields_set):
         users = ", ".join(repr(other) for other, used in table.items() if name in used)
@@ -85,28 +86,29 @@ EXTRACTIVE = "extractive"
 
 
 class MappingSpec(Section):
-    """JMESPath expressions that find the answer, documents, citations and costs in a reply's JSON."""
+    """JMESPath expressions that find the answer, documents, citations and costs in the JSON of an agent's response."""
 
     answer: str
-    """The answer."""
+    """Where the response contains the answer's text."""
     documents: str | None = None
-    """A list of documents, best first."""
+    """Where the response contains the list of retrieved documents, best first."""
     doc_id: str = "id"
-    """A document's id; without one, the hash of its text."""
+    """Where an entry of ``documents`` contains the document's id; without one, the id is a hash of its text."""
     text: str = "text"
-    """A document's text."""
+    """Where an entry of ``documents`` contains the document's text."""
     score: str = "score"
-    """A document's score."""
+    """Where an entry of ``documents`` contains the document's score."""
     title: str = "title"
-    """A document's title."""
+    """Where an entry of ``documents`` contains the document's title."""
     citations: str | None = None
-    """Ids, or numbers from 1; when left out, the ``[1]`` in the answer."""
+    """Where the response contains the list of cited documents, by id or by number from 1; when left out, the ``[1]`` in
+    the answer are the citations."""
     input_tokens: str | None = None
-    """Tokens sent to a model."""
+    """Where the response contains the number of tokens sent to a model."""
     output_tokens: str | None = None
-    """Tokens written by a model."""
+    """Where the response contains the number of tokens that a model wrote."""
     cost_usd: str | None = None
-    """Dollars."""
+    """Where the response contains its cost in dollars."""
 
     @model_validator(mode="after")
     def _expressions(self) -> MappingSpec:
@@ -130,78 +132,82 @@ class AgentSettings(Section):
     kind: AgentKind
     """``rag``, ``fusion``, ``baseline``, ``endpoint``, ``http``, ``python`` or ``file``: see [agents](agents.md)."""
     version: str = ""
-    """Change it when the system behind the address changes, so that it is asked again. ``python``: also when a part of
-    the function changes that [cannot be read](judges.md#functions)."""
+    """Change it when the system behind the agent changes, so that the agent answers all queries again. ``python``: also
+    when a part of the function changes that [cannot be read](judges.md#functions)."""
     generator: str | None = None
-    """The judge that writes answers. ``rag``, ``fusion``: by default ``extractive``, which picks sentences."""
+    """Name of the judge that writes the answers. ``rag``, ``fusion``: by default ``extractive``, which needs no judge
+    and picks sentences from the passages."""
     retriever: Literal["bm25", "dense", "hybrid"] = "bm25"
-    """``bm25``, ``dense``, or ``hybrid``, which merges both by reciprocal rank."""
+    """How documents are retrieved: ``bm25``, ``dense``, or ``hybrid``, which merges both by reciprocal rank."""
     depth: Count = 10
-    """Documents to retrieve and record."""
+    """Number of documents to retrieve and record for each query."""
     passages: Count = 5
-    """How many of the retrieved documents the generator sees."""
+    """Number of retrieved documents, best first, that the generator sees."""
     rrf_k: Count = 60
-    """The constant of reciprocal rank fusion."""
+    """The constant k of reciprocal rank fusion."""
     queries: Count = 4
-    """``fusion``: number of further queries."""
+    """``fusion``: number of further search queries."""
     ask: Literal["article", "page", "answer"] | None = None
-    """``baseline``: what the model writes: an ``article``, a ``page`` or an ``answer``."""
+    """``baseline``: the kind of text that the model writes: an ``article``, a ``page`` or an ``answer``."""
     model: str = ""
-    """``endpoint``: the model's name."""
+    """``endpoint``: name of the model at the server."""
 
     def stored(self) -> dict[str, Any]:
-        """These fields as JSON, without default values."""
+        """The settings that the store keeps, as JSON without default values."""
         return self.model_dump(mode="json", include=set(AgentSettings.model_fields), exclude_defaults=True)
 
 
 class AgentSpec(AgentSettings):
-    """One entry under ``agents:``, a system to compare."""
+    """One entry under ``agents:``, which declares a system to compare."""
 
     prompt: PromptName | None = None
-    """``rag``, ``fusion``, ``baseline``: a packaged prompt, or the path of your own."""
+    """``rag``, ``fusion``, ``baseline``: the prompt that asks for an answer: a packaged prompt, or the path of your
+    own."""
     embeddings: EmbeddingsSpec = EmbeddingsSpec()
-    """``dense``, ``hybrid``: what turns texts into vectors."""
+    """``dense``, ``hybrid``: the embedder that turns texts into vectors."""
     queries_prompt: PromptName = "fusion_queries"
-    """``fusion``: the prompt that asks for further queries."""
+    """``fusion``: the prompt that asks for further search queries."""
     base_url: Address | None = None
-    """``endpoint``: the address before ``/chat/completions``."""
+    """``endpoint``: the server's address, up to ``/chat/completions``."""
     api_key_env: Variable | None = None
-    """``endpoint``: the environment variable that holds the key."""
+    """``endpoint``: name of the environment variable that contains the API key."""
     url: Address | None = None
-    """``http``: the address to post to."""
+    """``http``: the address to which requests are posted."""
     headers_env: HeadersEnv = Field(default_factory=dict)
-    """Headers, and the environment variables that hold their values."""
+    """``endpoint``, ``http``: names of HTTP headers, each with the environment variable that contains its value."""
     request: dict[str, Any] | None = None
-    """``http``: the JSON to send, with ``{query}``, ``{query_id}``, ``{messages}``. ``endpoint``: further fields."""
+    """``http``: the JSON to send, with the placeholders ``{query}``, ``{query_id}``, ``{messages}``. ``endpoint``:
+    fields to add to the request."""
     mapping: MappingSpec | None = None
-    """Where the reply holds each thing, as JMESPath expressions over its JSON."""
+    """``endpoint``, ``http``: JMESPath expressions that find the answer and its details in the JSON of a response."""
     price: Price | None = None
-    """Dollars per million tokens, where a reply names no ``cost_usd``."""
+    """Dollars per million tokens, for responses that report no ``cost_usd``."""
     timeout_s: Positive = 120.0
-    """Seconds one attempt may take."""
+    """Most seconds for one attempt at a request or call."""
     max_attempts: Count = 3
-    """Attempts of one request."""
+    """Most attempts at one request."""
     concurrency: Count = 4
-    """Requests at once."""
+    """Most requests or calls at the same time."""
     function: Named | None = None
-    """``python``: ``module:function`` or ``file.py:function``, called with a query."""
+    """``python``: the function that answers a query, as ``module:function`` or ``file.py:function``."""
     answers: RelativePath | None = None
-    """``file``: a table ``qid, answer``, with ``agent`` if it holds several."""
+    """``file``: a table of answers ``qid, answer``, with the column ``agent`` if it contains several agents."""
     documents: RelativePath | None = None
-    """``file``: a table ``qid, did, document``, with ``agent``, ``rank`` and ``score`` if it has them."""
+    """``file``: a table of retrieved documents ``qid, did, document``, with ``agent``, ``rank`` and ``score`` if
+    known."""
     run: RelativePath | None = None
-    """``file``: a TREC run over the corpus, instead of ``documents``."""
+    """``file``: a TREC run with documents of the corpus, instead of ``documents``."""
     agent: str | None = None
-    """``file``: the agent's name in the tables; its own name when left out."""
+    """``file``: the agent's name in the tables, if it differs from the agent's name in the configuration."""
 
     @property
     def told_id(self) -> bool:
-        """Whether the agent receives the query's id, so that queries with the same text need separate replies."""
+        """Whether the agent sees the query's id, so that two queries with the same text need separate replies."""
         return self.kind in {"python", "file"} or any("{query_id}" in text for text in _texts(self.request))
 
     @property
     def sends_no_messages(self) -> bool:
-        """Whether the agent's request has no place for the conversation before a query."""
+        """Whether the agent's own ``request`` lacks a place for the messages before a query."""
         has_own_request = self.kind == "http" or (self.kind == "endpoint" and "messages" in (self.request or {}))
         return has_own_request and not any("{messages}" in text for text in _texts(self.request))
 
@@ -251,7 +257,7 @@ _OF_KIND: Mapping[str, frozenset[str]] = {
     "python": frozenset({"function", "timeout_s", "concurrency"}),
     "file": frozenset({"answers", "documents", "run", "agent"}),
 }
-"""Keys that each kind of agent uses, besides ``kind`` and ``version``."""
+"""Each kind of agent, with the keys that it uses besides ``kind`` and ``version``."""
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "rag": (),
@@ -265,18 +271,18 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 
 
 def judges_of_agents(specs: Iterable[AgentSpec]) -> list[str]:
-    """Names of the judges that generate answers for agents, each once."""
+    """Names of the judges that generate answers for these agents, each once."""
     named = (spec.generator for spec in specs if spec.generator not in (None, EXTRACTIVE))
     return list(dict.fromkeys(name for name in named if name))
 
 
 def needs_corpus(specs: Iterable[AgentSpec]) -> bool:
-    """Whether some agent searches the corpus, or gives only the ids of the documents it retrieved."""
+    """Whether an agent cannot work without the corpus: it searches it, or replays a run, which has no texts."""
     return any(spec.kind in {"rag", "fusion"} or spec.run is not None for spec in specs)
 
 
 def uses_corpus(specs: Iterable[AgentSpec]) -> bool:
-    """Whether some agent needs the corpus, or may return documents without texts."""
+    """Whether an agent needs the corpus, or may return documents by id, whose texts the corpus then provides."""
     specs = list(specs)
     return needs_corpus(specs) or any(
         spec.kind == "python" or (spec.mapping is not None and spec.mapping.documents is not None) for spec in specs

@@ -30,7 +30,7 @@ AGENT_CAUSES: Mapping[str, str] = {
     "not_recorded": "the file holds no answer to this query",
     "exception": "the agent's own code raised an exception",
 }
-"""Every cause of an agent's failure, with its meaning."""
+"""Every cause of an agent's failure, and its meaning."""
 
 
 class RetrievedText(Struct, frozen=True):
@@ -50,12 +50,13 @@ class AgentReply(Struct, frozen=True):
         answer: the answer's text, never blank; contains citations as the agent wrote them.
         documents: the retrieved documents, best first; empty if the agent does not report them or has no retrieval.
         citations: doc_ids that the answer cites, each once, in the order of first mention.
-        latency_s: seconds until the answer as the agent's user sees them: for a remote agent from sending the request
-            to the last byte. Excludes queueing and failed attempts. ``None`` if unknown, as for recorded answers.
-        usage: tokens of all calls, including embeddings of the query.
+        latency_s: seconds that the agent's user waits for the answer: for a remote agent from sending the request to
+            the last byte of the response. Excludes queueing and failed attempts. ``None`` if unknown, as for recorded
+            answers.
+        usage: tokens of all calls to models, including the embedding of the query.
         calls: number of requests to models, or to the remote agent; failed attempts count.
         cost_usd: price of all calls in dollars, ``None`` if the price of one call is unknown.
-        tried_s: seconds of all attempts, without the waits between them; ``None`` if unknown.
+        tried_s: seconds of all attempts, failed ones included, without the waits between them; ``None`` if unknown.
     """
 
     answer: str
@@ -69,7 +70,7 @@ class AgentReply(Struct, frozen=True):
 
 
 class AgentFailure(Struct, frozen=True):
-    """An agent's failure to reply, by ``AGENT_CAUSES``; it is never used as an answer, but counted and shown."""
+    """An agent's failure to reply to a query, never used as an answer; ``cause`` is a key of ``AGENT_CAUSES``."""
 
     cause: str
     message: str
@@ -101,22 +102,22 @@ class Agent(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks for readers of the agent's results, one sentence each."""
+        """Remarks for people who read the agent's results, one sentence each."""
         ...
 
     async def reply(self, query: Query) -> ReplyOrFailure:
-        """Answer one query. Every failure is an ``AgentFailure``; only bugs of this program raise."""
+        """Answer one query. Failures are returned as ``AgentFailure``; only bugs of this program raise exceptions."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Meter(Struct):
-    """Sums up the seconds, tokens, calls and dollars of one reply; dollars are ``None`` once a price is unknown.
+    """Sums the seconds, tokens, calls and dollars that one reply takes; dollars are ``None`` once a price is unknown.
 
     Attributes:
-        latency_s: seconds of all steps, without failed attempts.
-        tried_s: seconds of all steps, with failed attempts.
+        latency_s: seconds of all steps of the reply, without failed attempts.
+        tried_s: seconds of all steps of the reply, with failed attempts.
     """
 
     latency_s: float = 0.0
@@ -133,7 +134,7 @@ class Meter(Struct):
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Add the seconds that the block takes; for steps that run locally."""
+        """Add the seconds that the ``with`` block takes; for steps that run on this machine."""
         started = time.perf_counter()
         try:
             yield
@@ -141,14 +142,14 @@ class Meter(Struct):
             self.add_seconds(time.perf_counter() - started)
 
     def add_seconds(self, seconds: float) -> None:
-        """Add the seconds of a step without failed attempts, or whose failed attempts are unknown."""
+        """Add the seconds of a step to both times; for steps whose failed attempts are unknown, or that had none."""
         self.latency_s += seconds
         self.tried_s += seconds
 
     def reply(
         self, answer: str, documents: Sequence[RetrievedText] = (), citations: Sequence[str] = ()
     ) -> AgentReply | AgentFailure:
-        """The reply with the figures measured so far; a failure if the answer is blank."""
+        """A reply with the figures added so far; a failure if the answer is blank."""
         if not answer.strip():
             return self.failure(ProviderError("empty", "the agent gave no answer"))
         return AgentReply(
@@ -171,9 +172,9 @@ _CITED = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 
 
 def cited_numbers(text: str, passages: int) -> tuple[int, ...]:
-    """Numbers of the passages that an answer cites as ``[1]`` or ``[1, 3]``, each once, by first mention.
+    """Numbers of the passages that an answer cites as ``[1]`` or ``[1, 3]``, each once, in the order of mention.
 
-    Numbers above that of the ``passages`` are ignored.
+    Numbers greater than ``passages``, the number of passages, are ignored.
     """
     numbers = (int(number) for group in _CITED.findall(text) for number in re.split(r"\s*[,;]\s*", group))
     return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= passages))

@@ -37,14 +37,14 @@ _IRDS = "irds:"
 
 
 def irds_name(source: Path | str) -> str | None:
-    """The name of the ir_datasets data set; ``None`` if ``source`` is a file."""
+    """The name in ``irds:NAME``, which denotes a data set of ir_datasets; ``None`` if ``source`` is a file."""
     return str(source).removeprefix(_IRDS) if str(source).startswith(_IRDS) else None
 
 
 def irds_rows(
     name: str, part: Literal["queries", "qrels", "docs"], spec: TableSpec, wanted: Set[str] | None = None
 ) -> Iterator[Row]:
-    """Stream queries, labels or documents of an ir_datasets data set; ``wanted`` limits the documents by id."""
+    """Stream queries, labels or documents of an ir_datasets data set; ``wanted`` selects documents by id."""
     try:
         import ir_datasets
     except ImportError as error:
@@ -66,7 +66,7 @@ def irds_rows(
             )
     except (OSError, RuntimeError) as error:  # raised by its downloads
         first = (str(error) or type(error).__name__).splitlines()[0]
-        raise InputError(f"{_IRDS}{name}: ir_datasets cannot get it: {first}") from error
+        raise InputError(f"{_IRDS}{name}: ir_datasets cannot download or read it: {first}") from error
 
 
 def _irds_cell(value: object) -> Cell:
@@ -80,8 +80,8 @@ def read_topics(source: Path | str) -> dict[str, Query]:
 
     A table has the columns ``qid`` and ``query``, or other spellings of them. Other files contain TREC topics if they
     begin with ``<``, else lines ``qid<TAB>query``, like a ``.tsv`` without a header. ``irds:NAME`` is a data set of
-    ir_datasets. JSONL with one record per run and topic may repeat a query; then only columns with the same value in
-    all of its records are used.
+    ir_datasets. A JSONL file with one record per run and topic may repeat a query; of such a query, only the columns
+    that have the same value in all its records are used.
     """
     topics: dict[str, Query] = {}
     rows: dict[str, Row] = {}
@@ -103,12 +103,12 @@ def read_topics(source: Path | str) -> dict[str, Query]:
 
 
 def topic_rows(source: Path | str | Rows, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
-    """Stream the records of topics, see ``read_topics``; unless ``ids``, a table may lack the column ``qid``."""
+    """Stream the rows of a source of queries, see ``read_topics``; without ``ids``, a table may lack ``qid``."""
     row = None
     for row in _topic_rows(source, columns, ids=ids):
         yield with_messages(row)
     if row is None:
-        raise DataError(str(source), "contains no topic")
+        raise DataError(str(source), "contains no topic; add a query")
 
 
 def _topic_rows(source: Path | str | Rows, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
@@ -126,7 +126,7 @@ _IDS = ("num", "number", "id", "qid")
 _TEXTS = ("title", "query", "question", "text", "description", "")
 _NAMES = {"desc": "description", "narr": "narrative"}
 _LABELS = {"num": "Number:", "title": "Topic:", "description": "Description:", "narrative": "Narrative:"}
-"""For each field, the label that SGML topics write before its value."""
+"""Words that SGML topics write before the value of a field; they are removed from the value."""
 
 _START = re.compile(r"<top(?:ic)?[\s>]", re.IGNORECASE)
 _SGML_TOPIC = re.compile(r"<top(?:ic)?\b[^>]*>(.*?)</top(?:ic)?>", re.DOTALL | re.IGNORECASE)
@@ -135,10 +135,10 @@ _XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*>", re.IGNORECASE)
 
 
 def _read_markup(path: Path) -> Iterator[Row]:
-    """Yields every topic of an SGML or XML file as a row with ``qid``, ``query`` and the topic's other fields."""
+    """Yields each topic of an SGML or XML file as a row with ``qid``, ``query`` and the topic's other fields."""
     text = "".join(line for _, line in read_lines(path, whole=True)).replace("\r\n", "\n")
     if "<!ENTITY" in text.upper():
-        raise DataError(path, "topics may not declare entities; remove the declarations")
+        raise DataError(path, "topics may not declare XML entities; remove the declarations")
     lines = [text.count("\n", 0, start.start()) + 1 for start in _START.finditer(text)]
     lower = text.lower()
     topics = _sgml(text) if "<num>" in lower and "</num>" not in lower else _xml(path, text)
@@ -174,7 +174,7 @@ def _xml(path: Path, text: str) -> Iterator[dict[str, str]]:
 
 
 def _add_field(fields: dict[str, str], tag: str, text: str) -> None:
-    """Add a field's text as one line; repeated fields are joined by line breaks."""
+    """Add the text of a topic's field as one line; if a field is repeated, line breaks separate its texts."""
     name = _NAMES.get(tag.lower(), tag.lower())
     value = " ".join(text.split())
     if (label := _LABELS.get(name, "")) and value.lower().startswith(label.lower()):
@@ -195,10 +195,11 @@ def _topic_row(path: Path, line: int, fields: Mapping[str, str]) -> Row:
 def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str, Document]:
     """Look up documents by id, streaming the corpora; stops once all wanted documents are found.
 
-    Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with columns for id and text, spelt as in ``VOCABULARY``; a
-    ``.tsv`` without a header and files with other extensions contain ``id<TAB>text``; ``irds:NAME`` is a data set of
-    ir_datasets. Every other non-empty column becomes metadata; ``website`` is the host of ``url`` unless the corpus has
-    that column. The result is in the order of the corpora; of a repeated id, the first document counts.
+    Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with columns for id and text, whose names are listed in
+    ``VOCABULARY``; a ``.tsv`` without a header and files with other extensions contain ``id<TAB>text``; ``irds:NAME``
+    is a data set of ir_datasets. Every other non-empty column becomes metadata; ``website`` is the host of ``url``
+    unless the corpus has that column. The documents are returned in the order of the corpora; if an id is repeated, its
+    first document is used.
     """
     documents: dict[str, Document] = {}
     reading = CORPUS.report("title")
@@ -243,7 +244,7 @@ def _rows(
     columns: Columns | None = None,
     wanted: Set[str] | None = None,
 ) -> Iterator[Row]:
-    """Rows with id and text, read from a table, lines ``id<TAB>text`` or ir_datasets; ``wanted`` limits the ids."""
+    """Stream rows with id and text from a table, ``id<TAB>text`` lines or ir_datasets; ``wanted`` selects ids."""
     if (name := irds_name(source)) is not None:
         return irds_rows(name, part, spec, wanted)
     path, pair = Path(source), spec.columns[:2]
@@ -257,7 +258,7 @@ def _rows(
 
 
 def _read_pairs(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    """The rows of a file without a header. Text is used verbatim: quotes have no special meaning."""
+    """The rows of an ``id<TAB>text`` file without a header; quotes in the text have no special meaning."""
     for number, line in read_lines(path):
         fields = line.rstrip("\r\n").split("\t")
         if len(fields) == 2 and not line.isspace():

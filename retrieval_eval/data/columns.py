@@ -1,7 +1,7 @@
 """Tables as columns: each distinct text is stored once, and each row is an integer code, not a Python object.
 
-Reading is as strict as ``tables.read_rows``: faults are detected in the columns, and only the faulty row is read again,
-for its error message.
+Reading is as strict as ``tables.read_rows``: faults are found in the columns, and then the faulty row is read again for
+its error message.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Texts(NamedTuple):
         return Texts(self.names, self.codes[rows])
 
     def mapped(self, read: Callable[[Any], Any], dtype: Any = np.bool_) -> NDArray[Any]:
-        """What a function makes of the text of each row; it is called once for each distinct text."""
+        """A function's result for each row's text, shape (rows,); the function is called once per distinct text."""
         return np.array([read(name) for name in self.names], dtype)[self.codes]
 
     def each(self) -> list[str]:
-        """The text of each row; ``""`` for ``None``."""
+        """The text of each row as a list; ``None`` becomes ``""``."""
         names = [name or "" for name in self.names]
         return [names[code] for code in self.codes.tolist()]
 
 
 def in_order(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
-    """The sorted distinct texts of several columns, and for each column the index of each row's text in that list."""
+    """The sorted distinct texts of all columns together, and for each column the index of each row's text in them."""
     use_counts = [np.bincount(column.codes, minlength=len(column.names)).tolist() for column in columns]
     used_names = (itertools.compress(column.names, counts) for column, counts in zip(columns, use_counts, strict=True))
     names = tuple(sorted(set(map(str, itertools.chain(*used_names)))))
@@ -66,12 +66,12 @@ def joined(columns: Sequence[Texts]) -> Texts:
 
 
 class TextTable(NamedTuple):
-    """The rows of a table that have the same columns.
+    """Rows of a table that all have the same columns.
 
     Attributes:
         columns: the columns by name, in the order of the file; an empty cell has the text ``""``.
-        places: indices of the rows in the file, from 0 and ascending, shape (rows,).
-        line: line number of the first row, in JSON.
+        places: index of each of these rows in the file, from 0 and ascending, shape (rows,).
+        line: line number of the first of these rows in a JSON file; ``None`` in other formats.
     """
 
     columns: Mapping[str, Texts]
@@ -80,7 +80,7 @@ class TextTable(NamedTuple):
 
 
 class Frame(Struct, frozen=True, eq=False):
-    """A data frame as columns of texts; errors refer to it by ``name``."""
+    """A data frame as columns of texts; error messages call it ``name``."""
 
     name: str
     columns: Mapping[str, Texts]
@@ -90,7 +90,7 @@ class Frame(Struct, frozen=True, eq=False):
         import pyarrow as pa
 
         if not all(isinstance(column, str) for column in frame):
-            raise DataError(name, "the columns have no names; name them")
+            raise DataError(name, "a column's name is not a text; give every column a text as name")
         if not frame.columns.is_unique:
             raise DataError(name, "two columns have one name; rename one")
         try:
@@ -108,7 +108,7 @@ TextSource: TypeAlias = Path | str | Rows | Frame
 
 
 def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The column with mixed types as text and whole floats as integers (pandas makes integers with gaps floats)."""
+    """Turn mixed types into text, and whole floats into integers (pandas turns integers with gaps into floats)."""
     if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
         return column.astype("Int64")
     several = column.dtype == object and len(set(map(type, column.dropna()))) > 1
@@ -116,7 +116,7 @@ def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def read_text_columns(source: TextSource) -> list[TextTable]:
-    """Read the cells of a table as texts: one table, or for JSON and dictionaries one per distinct set of keys."""
+    """Read the cells of a table as texts: one ``TextTable``, or in JSON one per distinct set of keys."""
     columns: Mapping[str, Texts] | None = None
     if isinstance(source, Frame):
         columns = source.columns
@@ -134,14 +134,14 @@ def read_text_columns(source: TextSource) -> list[TextTable]:
 
 
 def row_at(source: TextSource, place: int) -> Row:
-    """The row of a table at an index from 0, for an error message; for a data frame it has no cells."""
+    """The row at an index (from 0), for an error message about it; for a data frame the row has no cells."""
     if isinstance(source, Frame):
         return Row(Path(source.name), place + 1, {})
     return next(itertools.islice(read_rows(source), place, None))
 
 
 def _delimited_columns(path: Path) -> dict[str, Texts] | None:
-    """Columns of a CSV; ``None`` if Arrow cannot read it faithfully, so that it must be read row by row."""
+    """The columns of a CSV or TSV file; ``None`` if Arrow may misread the file, which must then be read row by row."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -204,7 +204,7 @@ def _columns_of_arrow(path: Path, table: pa.Table) -> dict[str, Texts]:
 
 
 def _texts(path: Path, column: pa.ChunkedArray) -> Texts:
-    """A column of any type as the texts that a CSV file would contain."""
+    """An Arrow column of any type as texts, written as a CSV file would contain them."""
     import pyarrow as pa
 
     type_ = column.type
@@ -239,7 +239,7 @@ def _distinct(names: list[str], codes: NDArray[np.int32]) -> Texts:
 
 
 def _tables_of_rows(rows: Iterator[Row]) -> list[TextTable]:
-    """One table per distinct set of columns."""
+    """Group rows into one table for each distinct set of columns."""
     tables: dict[tuple[str, ...], tuple[int, array[int], dict[str, tuple[dict[str, int], array[int]]]]] = {}
     for place, row in enumerate(rows):
         header = tuple(row.values)

@@ -1,4 +1,4 @@
-"""Earlier messages of queries that are turns of conversations, read from ``messages`` or from the columns of turns."""
+"""Reads the earlier messages of queries in conversations, from a column ``messages`` or from rows of earlier turns."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ _ROLES: Final[Mapping[str, Role]] = {
     "agent": "assistant",
     "ai": "assistant",
 }
-"""Roles of OpenAI, LangChain and MTRAG, mapped to ``user`` and ``assistant``."""
+"""Names of roles in the formats of OpenAI, LangChain and MTRAG, mapped to ``user`` and ``assistant``."""
 _INTERNAL_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
 """Roles of OpenAI and LangChain whose messages are neither the user's nor the assistant's."""
 _SIDES: Final = ("user", "assistant")
 _ASKED: Final = ("inputs", "question", "query", "user", "human", "input")
 _ANSWERED: Final = ("outputs", "answer", "response", "assistant", "ai", "bot", "output")
-"""``_ASKED`` and ``_ANSWERED``: keys of the user's and the assistant's text if a turn is one object."""
+"""``_ASKED`` and ``_ANSWERED`` are possible keys of the user's and the assistant's text in an object that contains
+both."""
 _MOST_SHOWN: Final = 40
 
 
 def with_messages(row: Row) -> Row:
     """The row with the question as ``query`` and the earlier messages as ``messages``, in the store's format.
 
-    If the row has no other question, the last message is the question. A row without messages is returned unchanged.
-    System and tool messages and the assistant's tool calls are removed and counted in ``Row.left_out``.
+    If the row has no question as ``query``, its last message is the question. A row without messages is returned
+    unchanged. System and tool messages and the assistant's tool calls are removed and counted in ``Row.left_out``.
     """
     messages, query = row.values.get("messages"), row.values.get("query")
     if isinstance(query, list) or row.text("query").lstrip().startswith("[{"):
@@ -76,7 +77,7 @@ def _objects(row: Row) -> list[dict[str, Any]]:
 
 
 def _of_turn(entry: Any) -> list[Any]:
-    """The two messages of a turn in LangChain's or Prompt flow's form; a single message gives a list of one."""
+    """Split a turn in LangChain's or Prompt flow's form into two messages; any other entry gives a list of itself."""
     sides: list[Any] = []
     if isinstance(entry, list | tuple):
         sides = list(entry)
@@ -119,16 +120,16 @@ def _message(row: Row, number: int, message: Mapping[str, Any]) -> Message:
 
 
 def query_id_of(row: Row) -> str:
-    """An id for a query that has none: a hash of its text and its messages (else its conversation and turn)."""
+    """Make an id for a query without one: a hash of its text and its messages (or its conversation and turn)."""
     named = [row.text("conversation"), row.text("turn")]
     place = [row.text("messages")] if row.text("messages") else named if all(named) else []
     return id_of_text("q", "\n".join([*place, row.text("query")]))
 
 
 def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
-    """For each query id the ids of the earlier queries of its conversation, by ``conversation`` and ``turn``.
+    """The ids of the earlier queries in each query's conversation, by query id, from ``conversation`` and ``turn``.
 
-    Empty if the rows lack these columns, or have messages, which contain more than the earlier queries.
+    Empty if the rows lack these columns, or have messages, which contain the assistant's replies as well.
     """
     if any(row.text("messages") for row in rows.values()):
         return {}
@@ -156,7 +157,7 @@ def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
 
 
 def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]]) -> dict[str, Query]:
-    """The queries with their earlier turns as messages; the assistant's messages are the gold answers, if given."""
+    """The queries with their earlier turns as messages; gold answers, if given, become the assistant's messages."""
 
     def messages(query: Query) -> list[Message]:
         answered = [] if query.reference is None else [Message("assistant", query.reference)]
@@ -171,7 +172,7 @@ def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]
 
 
 def note_of_left_out(rows: Iterable[Row]) -> str:
-    """A note with the number of messages that ``with_messages`` removed; ``""`` if it removed none."""
+    """A note that says how many messages ``with_messages`` removed; ``""`` if it removed none."""
     left_out = sum(row.left_out for row in rows)
     if not left_out:
         return ""
@@ -186,7 +187,7 @@ def require_one_spelling(names: Iterable[str]) -> None:
 
 
 def with_conversations(queries: Mapping[str, Query]) -> tuple[dict[str, Query], str]:
-    """The queries with ``conversation`` in their metadata, and a note on how they were grouped.
+    """The queries with ``conversation`` in their metadata, and a note that says how queries were grouped.
 
     If no query names its conversation, queries whose messages begin with the same message form one conversation.
     """

@@ -79,7 +79,7 @@ def most_unpacked(path: Path, *, whole: bool = False) -> int:
 
 _LEAST_LIMIT: Final = 32_000_000
 LONGEST_LINE: Final = 2**25
-"""Most characters of a line, and of a CSV cell."""
+"""Greatest length of a line and of a CSV cell, in characters."""
 
 
 def is_gzip(path: Path) -> bool:
@@ -130,7 +130,8 @@ _OTHER_FORMATS: Final = {
     "SQLite format 3": "a database; name a table",
     "\udcff\udcfe": "not UTF-8 but UTF-16; save the file as UTF-8",
 }
-"""Descriptions of formats that are not text, by a file's first characters as ``read_lines`` decodes them."""
+"""First characters of files that are not UTF-8 text (as ``read_lines`` decodes them), with the format's description for
+error messages."""
 
 
 def read_json(path: Path | str) -> Any:

@@ -51,15 +51,15 @@ class Row(Struct, frozen=True):
     called: Mapping[str, str] = field(default_factory=dict)
 
     def theirs(self, column: str) -> str:
-        """The name that a canonical column has in the file."""
+        """The file's own name for a column, which is given by its canonical name."""
         return next((name for name, ours in self.called.items() if ours == column), column)
 
     def text(self, column: str) -> str:
-        """A cell as text, see ``cell_text``; ``""`` if the row lacks the column."""
+        """The text of the cell in a column, see ``cell_text``; ``""`` if the row lacks the column."""
         return cell_text(self.values.get(column))
 
     def others(self, columns: Collection[str]) -> dict[str, str]:
-        """The texts of all columns but these; CSV does not tell an empty cell from an absent one, so neither counts."""
+        """The texts of all columns except ``columns``, without empty cells, which CSV cannot tell from absent ones."""
         return {name: text for name in self.values if name not in columns and (text := self.text(name))}
 
     def identifier(self, column: str) -> str:
@@ -73,7 +73,7 @@ class Row(Struct, frozen=True):
         return name
 
     def listed(self, column: str) -> list[Any] | None:
-        """The list in a cell, or the list that its text spells (see ``list_in``); ``None`` if it is neither."""
+        """The list in a cell, also one written as text (see ``list_in``); ``None`` if the cell contains no list."""
         cell = self.values.get(column)
         if not isinstance(cell, str):
             return cell if isinstance(cell, list) else None
@@ -86,14 +86,14 @@ class Row(Struct, frozen=True):
         return entries
 
     def number(self, column: str) -> float | None:
-        """The finite number in a cell; ``None`` if the cell is empty."""
+        """The finite number in a cell; ``None`` if the cell is empty. Other cells raise an error."""
         text = self.text(column).strip()
         if text and finite(text) is None:
             raise self.error(f"{self.theirs(column)!r} must be a number", text)
         return finite(text)
 
     def rank(self, lowest: int = 1) -> int:
-        """The whole number in the column ``rank``, at least ``lowest``."""
+        """The whole number in the column ``rank``; raises an error if it is below ``lowest``."""
         number = self.number("rank")
         if number is None or number < lowest or number != int(number):
             raise self.error(f"{self.theirs('rank')!r} must be a whole number from {lowest}", self.text("rank"))
@@ -101,7 +101,7 @@ class Row(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """File and line (or row) of this record, for messages about another record."""
+        """The file and line (or row number) of this record, for error messages about other records."""
         return f"{self.path} row {self.line}" if self._counts_rows else f"{self.path}:{self.line}"
 
     @property
@@ -115,7 +115,7 @@ class Row(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """A table in memory; errors refer to it by ``name``."""
+    """A table in memory; error messages call it ``name``."""
 
     name: str
     records: Sequence[Mapping[str, Any]]
@@ -139,10 +139,10 @@ def name_problem(text: str) -> str | None:
 
 
 def spelling_problem(kind: str, name: str, spelt: dict[str, str]) -> str | None:
-    """Why a name may be confused with an earlier one: they differ only in case, spaces or invisible characters.
+    """An error message if a name differs from an earlier one only in case, spaces or invisible characters.
 
-    ``spelt`` has the earlier names by their normalized spelling; the function adds ``name``. ``kind`` is the plural
-    noun for the named things, such as ``agents``.
+    ``spelt`` contains the earlier names by their normalized spelling; the function adds ``name``. ``kind`` is the
+    plural noun for the named things, such as ``agents``.
     """
     visible = "".join(
         character for character in unicodedata.normalize("NFKC", name) if unicodedata.category(character) != "Cf"
@@ -168,7 +168,7 @@ def cell_text(value: Cell) -> str:
 
 
 def alike(text: str) -> str:
-    """The text with white space collapsed, invisible characters removed, and Unicode normalized (NFC)."""
+    """The text in a form for comparison: white space collapsed, invisible characters removed, Unicode form NFC."""
     if text.isascii():
         return " ".join(text.split())
     return " ".join(unicodedata.normalize("NFC", text).translate(_INVISIBLE).split())
@@ -184,7 +184,7 @@ def are_floats(ids: Iterable[str]) -> bool:
 
 
 def in_form(ident: str, *, floats: bool) -> str:
-    """A numeric id, written as a float (``1.0``) or as an integer; other ids are unchanged."""
+    """Write a whole-number id as a float (``1.0``) if ``floats``, else as an integer; other ids are unchanged."""
     if _FLOAT.fullmatch(ident):
         return ident if floats else ident.partition(".")[0]
     return f"{ident}.0" if floats and ident.isascii() and ident.isdigit() else ident
@@ -194,7 +194,7 @@ _FLOAT: Final = re.compile(r"[0-9]+\.0")
 
 
 def id_of_text(kind: str, text: str) -> str:
-    """An id made from a hash of the text; equal texts have equal ids."""
+    """Make an id ``KIND-HASH`` from a hash of the text; equal texts have equal ids."""
     return f"{kind}-{hashlib.sha256(alike(text).encode()).hexdigest()[:10]}"
 
 
@@ -218,20 +218,20 @@ def known_format(path: Path | str) -> str | None:
 
 
 def no_file(path: Path | str) -> DataError:
-    """An error that names the missing file and a similar one in its folder, for the caller to raise."""
+    """Make an error that names the missing file and a similarly named file in its folder; the caller raises it."""
     from judges.sections import did_you_mean
 
     path = Path(path)
     if path.is_symlink():
-        return DataError(path, f"a link to {path.readlink()}, which is not there; fix it, or name another file")
+        return DataError(path, f"a link to {path.readlink()}, which does not exist; fix it, or name another file")
     if re.search(r"(^|/)https?:/", str(path)):
-        return DataError(path, "no such file; download it, and name the file")
+        return DataError(path, "an address, not a file; download it, and name the file")
     beside = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
     return DataError(path, f"no such file{did_you_mean(path.name, beside) or '; check its name and folder'}")
 
 
 def unstorable(value: object) -> str | None:
-    """Why the cell cannot be stored in a UTF-8 file or a database; ``None`` if it can."""
+    """The reason why a cell cannot be stored in a UTF-8 file or a database; ``None`` if it can."""
     for text in _texts(value):
         if "\0" in text:
             return "the text holds a NUL character; remove it"
@@ -256,14 +256,14 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class Only(Struct, frozen=True):
-    """A filter for rows: it selects a row if ``values`` contains the text of its cell in ``column``."""
+    """A filter for rows: it selects the rows whose text in ``column`` is one of ``values``."""
 
     column: str
     values: Set[str]
 
 
 class LineFilter:
-    """Recognizes JSON lines that the filter ``only`` excludes, without decoding them."""
+    """Recognizes lines of a JSONL file that the row filter ``only`` excludes, without parsing the JSON."""
 
     def __init__(self, only: Only) -> None:
         self._values = only.values
@@ -274,9 +274,9 @@ class LineFilter:
         self._key = re.compile(rf'(?:{names})\s*:\s*(?:"([^"\\]*)"|(-?[0-9]+)[\s,}}])')
 
     def passes_over(self, line: str) -> bool:
-        """Whether to skip the line: it ends like a record, and the filter excludes every value of the column in it.
+        """Whether to skip a line: it ends in ``}``, and the filter excludes every value that the column has in it.
 
-        JSON escapes quotes within strings, so the text of a document cannot be mistaken for the key.
+        JSON escapes quotes within strings, so a document's text cannot be mistaken for the column's key.
         """
         values = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
         return bool(values) and self._values.isdisjoint(values) and line.rstrip().endswith("}")
@@ -294,9 +294,9 @@ _LIKE_A_LIST = re.compile(
     rf"""\s*(?:(?:(?:np|numpy)\.)?(?:array|deque)\(\s*[\[(]|\[[\s\[(]*(?:[rRbBuU]?['"]|\{{\s*['"]|{_CALL})"""
     rf"""|\([\s\[(]*(?:{_STRING}\s*,|\{{\s*['"]|{_CALL})|\{{\s*['"])"""
 )
-"""Matches an opening bracket followed by a quote, an object or a call, which no sentence contains there."""
+"""Matches a text that begins like a list and unlike a sentence: a bracket, then a quote, an object or a call."""
 _CLOSED = re.compile(r"\s*\[[^\[\]]*,[^\[\]]*\]\s*")
-"""Matches a list without quotes: a whole cell of words in square brackets, with a comma."""
+"""Matches a cell that contains only words in one pair of square brackets, with a comma: a list without quotes."""
 _WORDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("None", "null", "NaT", "NA"), None),
     **dict.fromkeys(("nan", "NaN"), math.nan),
@@ -317,7 +317,7 @@ _UNREADABLE: Final = "cannot be read as one; write it as JSON, or without the br
 
 
 def list_in(text: str) -> list[Any] | None:
-    """The list in a cell (an object gives a list with this object); ``None`` if the cell is plain text.
+    """The list that a cell's text spells (an object gives a list of one object); ``None`` if it is ordinary text.
 
     Raises:
         ValueError: the text begins like a list but cannot be parsed, or entries were omitted (``...``).
@@ -343,7 +343,7 @@ def list_in(text: str) -> list[Any] | None:
 
 
 class _NoListError(ValueError):
-    """The text cannot be parsed as a list; ``certain`` if it cannot be a sentence either."""
+    """A cell's text cannot be parsed as a list; if ``certain``, the text cannot be a sentence either."""
 
     certain = False
 
@@ -353,7 +353,7 @@ class _LeftOutError(_NoListError):
 
 
 class _Parser:
-    """Recursive-descent parser of lists; commas may be missing, as in numpy's lists."""
+    """Recursive-descent parser of lists as Python, numpy and JSON write them; commas may be missing, as in numpy."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._parts = text, 0, 0
@@ -371,7 +371,7 @@ class _Parser:
         return parsed
 
     def _next(self) -> tuple[str, str]:
-        """Advance to the next token; returns the token before it."""
+        """Advance to the next token, and return the token that was current before."""
         before = self._kind, self._mark
         self._parts += 1
         if self._parts > _MOST_TOKENS:
@@ -408,7 +408,7 @@ class _Parser:
         raise _NoListError(_UNREADABLE if kind else _CUT)
 
     def _name_or_call(self, name: str, depth: int, *, bare: bool) -> Any:
-        """The value of a constant or a call: for a text type its text, an array its entries, an object its fields."""
+        """The value of a constant or a call: an array's entries, an object's fields, a wrapped value, else the text."""
         short_name = name.rpartition(".")[2]
         if self._mark != "(":
             if short_name not in _WORDS and not bare:  # as in dtype=object

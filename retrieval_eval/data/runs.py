@@ -1,4 +1,4 @@
-"""Readers and writer of runs, the documents that systems retrieved: trec_eval's lines or tables, plain or gzip."""
+"""Readers and writer of runs, the rankings that systems retrieved: trec_eval's lines or tables, plain or gzip."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ranking(Struct, frozen=True):
 
     @staticmethod
     def of(doc_ids: Iterable[str], scores: Iterable[float]) -> Ranking:
-        """Sort documents without repetitions as trec_eval does (Buckley's ``form_res_rels.c``, ``comp_sim_docno``)."""
+        """Sort distinct documents by score as trec_eval does (Buckley's ``form_res_rels.c``, ``comp_sim_docno``)."""
         exact = list(scores)
         entries = sorted(zip(array("f", exact), doc_ids, exact, strict=True), reverse=True)
         return Ranking(tuple(entry[1] for entry in entries), tuple(entry[2] for entry in entries))
@@ -46,10 +46,10 @@ class Run(Struct, frozen=True):
     """The rankings of one system.
 
     Attributes:
-        name: the run's tag; the file's name if it has several tags.
+        name: the run's tag; the file's name if the file contains several tags.
         rankings: the ranking for each query_id, in the order of the file.
         notes: remarks on oddities of the file.
-        faulty: skipped lines, with ``faulty="skip"``.
+        faulty: lines that ``read_run`` skipped because of ``faulty="skip"``.
     """
 
     name: str
@@ -91,7 +91,7 @@ _NO_RANK = -(2**31)
 
 
 class _Entries:
-    """The lines of one query in the order of the file, in packed arrays: runs have millions of lines."""
+    """The lines of a run for one query, in the order of the file; packed arrays, since runs have millions of lines."""
 
     def __init__(self) -> None:
         self.doc_ids: list[str] = []
@@ -112,7 +112,7 @@ class _Entries:
             self.ranked = True
 
     def drop_repeated(self) -> list[tuple[int, str]]:
-        """Remove the lines that repeat a document; returns their line numbers and doc_ids."""
+        """Remove lines whose document is on an earlier line; returns their line numbers and doc_ids."""
         if len(set(self.doc_ids)) == len(self.doc_ids):
             return []
         first: dict[str, int] = {}
@@ -127,7 +127,7 @@ class _Entries:
 def _entries_of_run(
     path: Path, faults: Faults, *, by_tag: bool = False
 ) -> tuple[dict[tuple[str, str], _Entries], dict[str, None]]:
-    """The lines of a run by query_id and tag (``""`` unless ``by_tag``), and all tags."""
+    """Read a run's lines by query_id and tag (``""`` unless ``by_tag``); returns them, and all tags in the file."""
     entries_by_key: dict[tuple[str, str], _Entries] = {}
     tags: dict[str, None] = {}
     stem = file_stem(path)
@@ -151,7 +151,7 @@ def _entries_of_run(
 
 
 def with_ids_of(run: Run, queries: Collection[str]) -> Run:
-    """The run; if its query ids match ``queries`` only in another form (``1`` or ``1.0``), they are rewritten."""
+    """Rewrite the run's query ids in the form of ``queries`` (``1`` or ``1.0``), if none matches as it is written."""
     floats = are_floats(queries)
     if floats == are_floats(run.rankings) or not run.rankings.keys().isdisjoint(queries):
         return run
@@ -159,13 +159,13 @@ def with_ids_of(run: Run, queries: Collection[str]) -> Run:
 
 
 class _RankOddities:
-    """Counts the queries of a run whose ranks and scores disagree, and tied documents."""
+    """Counts oddities of a run: queries whose ranks and scores disagree, and documents with tied scores."""
 
     def __init__(self) -> None:
         self._tied = self._tied_queries = self._contrary = self._gaps = 0
 
     def ranking(self, entries: _Entries) -> Ranking:
-        """The query's documents in trec_eval's order; updates the counts."""
+        """One query's documents in trec_eval's order; also updates the counts of oddities."""
         ranking = Ranking.of(entries.doc_ids, entries.scores)
         scores = np.sort(_in_32_bits(entries.scores))
         equal = scores[1:] == scores[:-1]
@@ -179,7 +179,7 @@ class _RankOddities:
         return ranking
 
     def notes(self) -> Iterator[Note]:
-        """One note per count that is not zero."""
+        """One note for each kind of oddity that occurred."""
         if self._tied:
             text = f"{self._tied} documents tie (same score in 32 bits; queries affected: {self._tied_queries})"
             yield Note("ties", self._tied, f"{text}: ordered by descending doc_id, as by trec_eval")
@@ -192,7 +192,7 @@ class _RankOddities:
 
 
 def _contradict(entries: _Entries) -> bool:
-    """Whether a document with a higher score has a later rank than one with a lower score."""
+    """Whether a document with a higher score than another has a later rank."""
     scores = _in_32_bits(entries.scores)
     ranks = np.frombuffer(entries.ranks, dtype=np.int64)
     by_score = np.lexsort((ranks, -scores))
@@ -209,12 +209,12 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
     """Read one run: ``query Q0 document rank score tag``, or a table ``qid, did, score[, rank, tag]``.
 
     Like trec_eval, this function ignores the rank column and the order of the lines and sorts by score, see
-    ``Ranking``. The notes report queries whose ranks contradict that order.
+    ``Ranking``. The run's notes report queries whose ranks contradict that order.
 
     Args:
         path: the file.
-        faulty: ``refuse`` raises on the first faulty line; ``skip`` skips and lists all faulty lines. If a
-            document is repeated, its first line is used.
+        faulty: ``refuse`` raises on the first faulty line; ``skip`` skips and lists all faulty lines. If a document is
+            repeated, its first line is used.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
     queries, tags = _entries_of_run(path, faults)
@@ -274,7 +274,7 @@ def _say_rankings(paths: Sequence[Path], lengths: Iterable[tuple[str, int]]) -> 
 
 
 def write_run(path: Path | str, run: Run) -> None:
-    """Write a run as trec_eval's lines, with ranks from 1; ``read_run`` reads the same rankings again."""
+    """Write a run in trec_eval's format, with ranks from 1; ``read_run`` reads the same rankings from it."""
     write_trec_lines(
         path,
         (

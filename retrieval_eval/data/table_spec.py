@@ -1,7 +1,7 @@
-"""Columns of tables: the vocabulary of names, which columns a kind of table has, and reports on how they were read.
+"""Names of table columns: their spellings, the columns of each kind of table, and log messages on how they were read.
 
-A spelling means the same column in every command. Commands print the reports on standard error; a program sees them if
-it sets the logger ``ragleague.read`` to INFO.
+A spelling means the same column in every command. Commands print the log messages on standard error; a program sees
+them if it sets the logger ``ragleague.read`` to INFO.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from retrieval_eval.data.rows import Only, Row, Rows
 from retrieval_eval.data.tables import memory_rows, read_rows
 
 Columns: TypeAlias = Mapping[str, str | None]
-"""The user's column for each canonical name; ``None`` if no column shall be used for the name."""
+"""The user's choices: for a canonical column name the table's column to use, or ``None`` to use no column."""
 
 
 class Term(Struct, frozen=True):
-    """Description of a column's contents, and the column's other spellings, best first."""
+    """What a column contains, in words, and the column's other spellings, best first."""
 
     holds: str
     spellings: Sequence[str] = ()
@@ -44,11 +44,11 @@ JOINED: Final[Mapping[str, tuple[str, str]]] = {
         "answer answers response output outputs",
     ),
 }
-"""Words of two-word spellings, such as ``model_output``: for each column the first words and the second words."""
+"""Two-word spellings, such as ``model_output``: for each column the possible first words and second words."""
 
 
 def _term(holds: str, words: str, column: str = "") -> Term:
-    """A term with the given spellings and with the two-word spellings that ``JOINED`` lists for the column."""
+    """A term with the spellings in ``words``, and with the two-word spellings that ``JOINED`` gives for the column."""
     first, second = (part.split() for part in JOINED.get(column, ("", "")))
     joined = (f"{left}_{right}" for left in first for right in second)
     return Term(holds, tuple(dict.fromkeys((*words.split(), *joined))))
@@ -120,57 +120,57 @@ VOCABULARY: Final[Mapping[str, Term]] = {
     "answers": _term("gold answers of an item", "gold_answers"),
     "length": _term("words of an answer", "response_length words"),
 }
-"""All columns that have other spellings or that the user can choose.
+"""Every canonical column name that has other spellings or that the user can map to a column, with its meaning.
 
 The spellings come from RAGElo, ragas, DeepEval, promptfoo, RAGChecker, Giskard, BEIR, MS MARCO, Pyserini and TREC.
 Case, spaces, ``_`` and ``-`` are ignored, so ``retrievalContext`` equals ``retrieval_context``.
 """
 SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
-"""For each word of the column ``order``, whether agent_b's answer was shown first."""
+"""For each word that the column ``order`` may contain, whether agent_b's answer was shown first."""
 OF_DATA: Final = (
     *("qid", "query", "messages", "conversation", "turn", "agent", "answer", "passages", "reference"),
     *("did", "document", "rank", "score"),
 )
-"""Columns of queries, answers and documents, which a configuration can map."""
+"""Columns of queries, answers and documents; a configuration can say which column of a table each of them is."""
 
 
 def spellings(column: str) -> Sequence[str]:
-    """The other spellings of a column; empty if the vocabulary lacks the column."""
+    """The other accepted names of a column; empty if the vocabulary lacks the column."""
     return VOCABULARY[column].spellings if column in VOCABULARY else ()
 
 
 @lru_cache(maxsize=4096)
 def folded(name: str) -> str:
-    """The name in lower case without spaces, ``_`` and ``-``, for comparison."""
+    """A column name in lower case without spaces, ``_`` and ``-``, for comparison."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
 def how_to_name(column: str, theirs: str = "NAME") -> str:
-    """How the user chooses the column for a canonical name: in the YAML file, or on the command line."""
+    """Advice for error messages: how to choose the column for a canonical name, in YAML or on the command line."""
     return f"columns: {{{column}: {theirs}}}, or --column {column}={theirs.replace('null', '')}"
 
 
 READ: Final = logging.getLogger("ragleague.read")
 KEPT: Final = "kept as metadata"
-"""How the log describes the use of further columns of queries, documents and answers."""
+"""What the log says about further columns of queries, documents and answers."""
 _FILES: Final = 3
 _LAYOUTS: Final = 4
-"""Most distinct sets of columns that get a log line each."""
+"""Greatest number of log lines about tables; each line describes one distinct set of columns."""
 _COLUMNS: Final = 12
 _NAME: Final = 40
 
 
 class ColumnsRead:
-    """Collects how the columns of tables were read, row by row, then logs it."""
+    """Collects, row by row, which columns of tables were used, then logs it."""
 
     def __init__(self, used: Collection[str], *, kept: str = "") -> None:
-        """``used`` are the canonical columns that are read; ``kept`` says how others are used, if they are."""
+        """``used`` are the canonical columns that are read; ``kept`` says what happens to others, if anything."""
         self._used, self._kept = used, kept
         self._called: dict[tuple[str, str], dict[str, str]] = {}
         self._last: Mapping[str, str] | None = None
 
     def add(self, row: Row, form: str = "") -> None:
-        """Record the columns of a row; ``form`` names the tool or study whose format the file has, if not a table."""
+        """Record the columns of a row; ``form`` names the tool or study that wrote the file, if not a plain table."""
         if row.called is not self._last:
             self._last = row.called
             self._called.setdefault((str(row.path), form), {}).update(row.called)
@@ -181,10 +181,10 @@ class ColumnsRead:
             yield row
 
     def say(self, count: str = "", *, plain: bool = True) -> None:
-        """Log the columns; tables with the same columns share a line.
+        """Log which columns were used; tables with the same columns share a line.
 
         Args:
-            count: the numbers of items read, to add to the log.
+            count: text with the numbers of items read, to add to the log.
             plain: whether to include tables whose column names are all canonical already.
         """
         paths_by_columns: dict[tuple[str, str], list[str]] = {}
@@ -216,14 +216,14 @@ class ColumnsRead:
 
 
 def say_read(path: Path | str, called: Mapping[str, str], used: Collection[str], count: str = "") -> None:
-    """Log which columns of one table were used; ``called`` maps its columns to canonical names."""
+    """Log which columns of one table were used; ``called`` maps its column names to canonical names."""
     reading = ColumnsRead(used)
     reading.add(Row(Path(path), 0, {}, called=called))
     reading.say(count)
 
 
 def say_count(paths: Sequence[Path | str], **counts: int) -> None:
-    """Log the numbers of items read from some files; logs nothing if there are no files."""
+    """Log how many items of each kind were read from these files; logs nothing if there are no files."""
     if not paths:
         return
     numbers = ", ".join(f"{name}: {number:,}" for name, number in counts.items())
@@ -237,7 +237,7 @@ def _listed(names: Sequence[str], limit: int) -> str:
 
 @contextmanager
 def unsaid() -> Iterator[None]:
-    """Log nothing within the block, for example when files are read only to compare them."""
+    """Log nothing about columns within the block, for example when files are read only to compare them."""
     was_disabled = READ.disabled
     READ.disabled = True
     try:
@@ -252,24 +252,26 @@ _SINGLE: Final[Mapping[str, str]] = {
     "passages": "the passages",
     "verdict": "the verdict",
 }
-"""Columns that must not be ambiguous, since a wrong choice would silently change the judgments."""
+"""Columns that must not be ambiguous, since a wrong choice would silently change the judgments; each with its
+description for error messages."""
 _UNAMBIGUOUS: Final = {"verdict": {"verdict", "winner"}}
-"""Spellings that are never ambiguous. ``answer`` is not listed, since data sets also use it for the gold answer."""
+"""For a column, spellings that are used even if other columns could be meant too. ``answer`` is not listed, since data
+sets also use it for the gold answer."""
 _CONVERSATIONS: Final = ("turns", "user_input", "messages")
 """Columns of DeepEval, ragas and chat logs that contain a whole conversation with its answers."""
 _ROOM: Final = 108
-"""Space for column names, in characters, in an error message of two lines of 80 characters."""
+"""Number of characters for column names in an error message of two lines of 80 characters."""
 _NUMBERS: Final = {2: "two", 3: "three"}
 
 
 class TableSpec(Struct, frozen=True):
-    """The columns of a kind of table, by their names in ``VOCABULARY``.
+    """The columns that one kind of table has, by their names in ``VOCABULARY``.
 
     Attributes:
         columns: all columns that are read; if two of them share a spelling, it belongs to the first.
         needed: the columns that a table must have.
-        words: for a column, spellings to try before those of the vocabulary, because in this kind of table the word
-            means this column.
+        words: for a column, spellings to try before those of the vocabulary, because in this kind of table these words
+            mean the column.
         kept: whether other columns are kept as metadata.
         option: whether the user chooses columns by ``--column`` alone, and not in a configuration.
     """
@@ -281,7 +283,7 @@ class TableSpec(Struct, frozen=True):
     option: bool = False
 
     def spellings(self, column: str) -> tuple[str, ...]:
-        """The other spellings of a column in this kind of table, best first."""
+        """The other accepted names of a column in this kind of table, best first."""
         if column not in self.columns:
             return ()
         return tuple(dict.fromkeys((*self.words.get(column, ()), *spellings(column))))
@@ -289,7 +291,7 @@ class TableSpec(Struct, frozen=True):
     def rows(
         self, source: Path | str | Rows, columns: Columns | None = None, only: Only | None = None
     ) -> Iterator[Row]:
-        """Stream the rows of a table, its columns renamed to canonical names; ``columns`` are the user's choices."""
+        """Stream a table's rows, their columns renamed to canonical names; ``columns`` are the user's choices."""
         if isinstance(source, Rows):
             return self.renamed(memory_rows(source), columns)
 
@@ -299,7 +301,7 @@ class TableSpec(Struct, frozen=True):
         return read_rows(source, named, only)
 
     def renamed(self, rows: Iterable[Row], columns: Columns | None = None) -> Iterator[Row]:
-        """The rows, their columns renamed to canonical names."""
+        """The same rows with their columns renamed to canonical names."""
         by_header: dict[tuple[str, ...], dict[str, str]] = {}  # most rows have the same
         for row in rows:
             header = tuple(row.values)
@@ -309,7 +311,7 @@ class TableSpec(Struct, frozen=True):
             yield replace(row, values=values, called=called)
 
     def report(self, *further: str) -> ColumnsRead:
-        """An empty report on the columns of this specification and the ``further`` ones."""
+        """An empty report on the use of columns, for tables of this kind that also use the ``further`` columns."""
         return ColumnsRead({*self.columns, *self.needed, *further}, kept=KEPT if self.kept else "")
 
     def has_all(self, header: Iterable[str], columns: Columns | None = None) -> bool:
@@ -320,8 +322,9 @@ class TableSpec(Struct, frozen=True):
     ) -> dict[str, str]:
         """The canonical name for each column of a table, ``""`` if the column is ignored.
 
-        The user's ``columns`` come first; the vocabulary decides about the others, and where the table lacks a chosen
-        column. A column of ``objects`` becomes the answer only if no other column can.
+        The user's choices in ``columns`` have priority. Spellings decide about all other columns, also if the table
+        lacks the column that the user chose. Columns in ``objects``, whose cells are JSON objects, become the answer
+        only if no other column can.
         """
         names = {name: name if name.strip() else "" for name in header}
         chosen = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
@@ -351,11 +354,11 @@ class TableSpec(Struct, frozen=True):
         line: int | None = None,
         cells: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
-        """The canonical name for each column, see ``named``; refuses a table with a missing or ambiguous column.
+        """The canonical name for each column, see ``named``; a missing or ambiguous column raises an error.
 
         Args:
             path: the table.
-            header: its columns.
+            header: the table's column names.
             columns: the user's choice of columns; ``None`` if the user has no way to choose.
             line: line number of the header or of the row.
             cells: the row's cells, if rows may differ in their columns; a row with an ``error`` may lack ``answer``.
@@ -380,7 +383,7 @@ class TableSpec(Struct, frozen=True):
     def missing(
         self, path: Path, column: str, header: Iterable[str], line: int | None = None, *, chosen: bool = False
     ) -> DataError:
-        """An error that names the missing column and the likely one; ``chosen`` if the user can choose the column."""
+        """Make an error that names the missing column and a likely one; ``chosen``: the user can choose the column."""
         from judges.sections import shortened
 
         names, also = [name for name in header if name], self.spellings(column)
@@ -396,7 +399,7 @@ class TableSpec(Struct, frozen=True):
         return DataError(path, f"no column {column!r}; found {found_names}{accepted}{advice}", line=line)
 
     def _clash(self, names: Mapping[str, str], columns: Columns | None, objects: Collection[str]) -> str | None:
-        """Why the columns of a table are ambiguous; ``None`` if they are not.
+        """An error message if the columns of a table are ambiguous, else ``None``.
 
         They are ambiguous if two columns differ only in spaces, or only in case and one of them is read; or if several
         columns are spellings of the answer (or gold answer, passages, verdict) and ``columns`` does not choose one.

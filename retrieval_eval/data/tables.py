@@ -28,7 +28,7 @@ from retrieval_eval.data.files import LONGEST_LINE, is_gzip, most_unpacked, open
 from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, Rows, cell_text, table_format, unstorable
 
 Naming: TypeAlias = Callable[[int | None, Sequence[str], Mapping[str, Any] | None], dict[str, str]]
-"""Function that returns the canonical name for each column, ``""`` to ignore it.
+"""Function that returns the canonical name for each column of a table, ``""`` to ignore the column.
 
 Its arguments are the line number, the columns, and the cells. The cells are those of the row in JSON, where rows may
 differ in their columns; in Parquet only the columns of objects; in CSV ``None``.
@@ -41,11 +41,11 @@ _CSV_MESSAGES = {
     "',' expected after '\"'": "text follows a closing quote",
     f"field larger than field limit ({LONGEST_LINE})": f"a cell has over {LONGEST_LINE:,} characters",
 }
-"""Messages to show, by the csv module's messages that they replace."""
+"""Error messages of the csv module, each with the plainer message to show instead."""
 _MOST_CELLS = 50_000_000
-"""Number of cells that every Parquet file is allowed, however few bytes it has."""
+"""A Parquet file may always have this many cells, even if it has few bytes."""
 _PART_ROWS = 10_000
-"""Rows that are converted at a time when writing Parquet; as Arrow columns they take a tenth of the memory."""
+"""Number of rows to convert at a time when writing Parquet; as Arrow columns they take a tenth of the memory."""
 
 
 def read_rows(
@@ -56,8 +56,8 @@ def read_rows(
     Args:
         source: the file, or rows in memory.
         naming: function that renames the columns; by default they keep their names.
-        only: filter for the rows to yield; by default all. Excluded rows are not fully checked: an excluded line of
-            JSON only has to end like a record.
+        only: filter that selects the rows to yield; by default all rows. Excluded rows are not fully checked: an
+            excluded line of JSON only has to end like a record.
         empty: whether a table without rows is accepted.
     """
     if isinstance(source, Rows):
@@ -100,11 +100,13 @@ def has_rows(path: Path) -> bool:
 
 
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
-    """Write a table in the format of the extension; a cell that a row lacks is written empty."""
+    """Write a table in the format that the file's extension names; a cell is empty if the row lacks its column."""
     path = Path(path)
     kind = table_format(path)
     if faulty_names := [name for name in columns if not name or name != name.strip()] or _repeated(columns):
-        raise DataError(path, "a column name is empty, padded or repeated", value=faulty_names[0])
+        raise DataError(
+            path, "a column name is empty, repeated or surrounded by spaces; rename it", value=faulty_names[0]
+        )
     with open_replacing(path) as raw:
         checked = _checked(path, columns, rows)
         if kind == "parquet":
@@ -173,7 +175,7 @@ def csv_delimiter(path: Path) -> str:
 
 
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*\Z', re.IGNORECASE)
-"""The first line that declares the delimiter to Excel, such as ``sep=;``."""
+"""Matches a first line that tells Excel the delimiter, such as ``sep=;``."""
 
 
 def _without_separator(path: Path) -> Iterator[str]:
@@ -250,7 +252,7 @@ def _rows_of_objects(
     only: Only | None,
     lines: LineFilter | None = None,
 ) -> Iterator[Row]:
-    """The rows for JSON objects, given with their lines and whether they may contain escaped characters."""
+    """Turn JSON objects into rows; each comes with its line number, and whether it may have escaped characters."""
     renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
     for number, record, is_escaped in records:
         if is_escaped and (problem := unstorable(record)) is not None:
@@ -280,19 +282,19 @@ def _read_json(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_NESTED_OBJECTS = 3
-"""Most nested objects around the list of records."""
+"""Most nested objects around the list of records in a JSON file."""
 _RECORD_KEYS = frozenset(
     {"results", "records", "rows", "data", "examples", "samples", "items", "answers", "test_cases"}
 )
-"""Keys that identify the list of records if the object contains several lists."""
+"""If a JSON object contains several lists, its list of records is the one under one of these keys."""
 
 
 def _json_records(path: Path) -> Iterator[tuple[int, Any]]:
     """Yields line number and content of each record in a JSON file.
 
-    The records are the whole file, or the only list of objects within its object, which may be nested like promptfoo's
-    ``results.results``. An object of columns is read as a table, and a single object with texts as one record. A
-    ``.json`` file may also contain JSON lines.
+    The file is a list of records, or an object that contains a single list of records, which may be nested like
+    promptfoo's ``results.results``. An object of columns is read as a table, and a single object with texts as one
+    record. A ``.json`` file may also contain JSON lines.
     """
     text = "".join(line for _, line in read_lines(path, whole=True))
     reader = _JsonReader(path, text)
@@ -327,7 +329,7 @@ def _json_records(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _rows_of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of an object that maps columns to lists or objects of cells, as pandas writes it; else ``[]``."""
+    """The rows of a JSON object that maps columns to lists or objects of cells, as pandas writes; ``[]`` for others."""
     columns = list(whole.values())
     if not columns or any(type(column) is not type(columns[0]) for column in columns):
         return []
@@ -362,18 +364,18 @@ _JSON_MESSAGES: Final = {
     "Invalid control character": "a line break or tab within a text; write \\n or \\t",
     "Invalid \\escape": "a single backslash in a text; write two",
 }
-"""Messages to show, by the beginning of the json module's messages that they replace."""
+"""Beginnings of the json module's error messages, each with the plainer message to show instead."""
 
 
 class _JsonReader:
-    """Parses JSON text step by step and computes line numbers."""
+    """Parses JSON text one value at a time, and computes the line number of each."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._text = path, text
         self._counted, self._lines = 0, 1
 
     def line(self, place: int) -> int:
-        """The line number of a position; fast if successive calls have ascending positions."""
+        """The line number of a position in the text; fast if each call has a later position than the one before."""
         if place < self._counted:
             self._counted, self._lines = 0, 1
         self._lines += self._text.count("\n", self._counted, place)
@@ -385,7 +387,7 @@ class _JsonReader:
         return match.end() if match is not None else place
 
     def value(self, place: int) -> tuple[Any, int]:
-        """The value at a position, and the position after it."""
+        """Parse the value at a position; returns the value, and the position after it."""
         try:
             return _DECODER.raw_decode(self._text, place)
         except json.JSONDecodeError as error:
@@ -416,7 +418,7 @@ class _JsonReader:
             place = self.next_place(end)
 
     def lists(self, place: int, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Yields, for each list of objects within an object, its path of keys and its start position."""
+        """Yields each list of objects within an object, as its path of keys and its start position."""
         place = self.next_place(place + 1)
         while self._text[place : place + 1] != "}":
             key, end = self.value(place)
@@ -429,7 +431,7 @@ class _JsonReader:
             place = self._after(end, "}")
 
     def _after(self, end: int, closing: str) -> int:
-        """Position of the next entry or of the closing bracket."""
+        """After an entry: the position of the next entry, or of the closing bracket if there is none."""
         place = self.next_place(end)
         if self._text[place : place + 1] == ",":
             return self.next_place(place + 1)
@@ -486,18 +488,18 @@ def open_parquet(path: Path) -> Iterator[Any]:
 
 
 def _require_room(path: Path, content: Any) -> None:
-    """Raise ``DataError`` if the file's footer announces more bytes or cells than any real table has."""
+    """Raise ``DataError`` if the Parquet file's footer announces more bytes or cells than a real table has."""
     groups = map(content.row_group, range(content.num_row_groups))
     columns = [group.column(index) for group in groups for index in range(group.num_columns)]
     limit = most_unpacked(path)
     if sum(column.total_uncompressed_size for column in columns) > limit:
         raise DataError(path, f"it unpacks to over {limit // 1_000_000} MB; write it anew without compression")
     if (number := sum(column.num_values for column in columns)) > max(limit // 4, _MOST_CELLS):
-        raise DataError(path, f"it has {number:,} cells, far more than a file of its size; divide it")
+        raise DataError(path, f"it has {number:,} cells, far more than a file of its size should have; split it")
 
 
 def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
-    """The cells of an Arrow column as Python values; cells with the same text share one object."""
+    """The cells of an Arrow column as Python values; equal texts are one Python object, to save memory."""
     from pyarrow import types
 
     arrow_type = column.type
@@ -562,7 +564,7 @@ def of_python(value: Any) -> Cell:
 
 
 def plain(value: Any) -> Cell:
-    """A Parquet value as a JSON type: dates, decimals and bytes become text."""
+    """A value from a Parquet file as a JSON type: dates, decimals and bytes become text."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")  # ``unstorable`` reports bytes that are not UTF-8
     return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
@@ -605,4 +607,4 @@ def _one_type(path: Path, column: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OverflowError) as error:
-        raise DataError(path, f"column {column!r} fits no one Parquet type ({error})") from error
+        raise DataError(path, f"column {column!r} fits no single Parquet type ({error})") from error

@@ -1,4 +1,4 @@
-"""Readers and writers of TREC qrels, helpers for reading runs, and the reader of recordings for ``replay``.
+"""Readers and writers of TREC qrels, helpers for reading runs, and the reader of recorded judgments.
 
 Qrels and runs are read from trec_eval's lines or from a table with a header. trec_eval silently accepts some oddities
 that change figures; here each one raises an error or adds a note to the result.
@@ -26,14 +26,14 @@ from retrieval_eval.data.tables import read_columns
 QRELS: Final = TableSpec(
     ("qid", "did", "label"), ("qid", "did", "label"), {"label": ("relevance", "rel", "grade", "score")}
 )
-"""BEIR writes ``query-id``, ``corpus-id`` and ``score``."""
+"""Columns of a table of relevance labels; BEIR's names ``query-id``, ``corpus-id`` and ``score`` are accepted too."""
 RUNS: Final = TableSpec(
     ("qid", "did", "score", "rank", "agent"), ("qid", "did", "score"), {"agent": ("tag", "run", "run_tag")}
 )
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
 RANKED_FIELDS = ("query", "document", "rank")
-"""Fields of a run in MS MARCO's form."""
+"""Fields in each line of a run in MS MARCO's format."""
 
 
 def refuse(error: DataError) -> None:
@@ -47,7 +47,8 @@ def read_trec_lines(
 
     Fields are separated by ASCII white space, as in C, so an id may contain any other character. If splitting a line at
     tabs alone gives the expected number of fields, only tabs separate its fields, so an id may contain spaces. A line
-    with too few or too many fields is passed to ``on_fault`` as an error, and skipped if that returns.
+    with too few or too many fields is passed to ``on_fault`` as an error, and is skipped if that function raises
+    nothing.
     """
     for number, line in read_lines(path):
         fields = _fields(line, len(form))
@@ -72,7 +73,7 @@ Faulty: TypeAlias = Literal["refuse", "skip"]
 
 
 class FaultyLine(Struct, frozen=True):
-    """A line that was skipped (in Parquet a row); ``value`` is its faulty part, if the problem concerns only a part."""
+    """A line (in Parquet a row) that was skipped; ``value`` is the faulty field, if only one field is faulty."""
 
     line: int
     problem: str
@@ -83,13 +84,13 @@ class FaultyLine(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True):
-    """A remark on an oddity of a file that is allowed, but that a reader of the figures should know.
+    """A remark on something odd in a file that is allowed, but that people who read the figures should know.
 
     Attributes:
         kind: ``ties``: documents that share their score with another document of the query; ``rank_order``: queries
             whose rank column contradicts the scores; ``rank_gaps``: queries whose ranks are not consecutive; ``tags``:
             run tags in one file; ``repeated``: lines of qrels that repeat an earlier line.
-        count: how many documents, queries, tags or lines.
+        count: number of such documents, queries, tags or lines.
     """
 
     kind: Literal["ties", "rank_order", "rank_gaps", "tags", "repeated"]
@@ -104,7 +105,7 @@ class Qrels(Struct, frozen=True):
         name: the file's name without its extensions.
         labels: the relevance labels by query_id and doc_id, in the order of the file.
         notes: remarks on oddities of the file.
-        faulty: skipped lines, with ``faulty="skip"``.
+        faulty: lines that ``read_qrels`` skipped because of ``faulty="skip"``.
         missing: for each query_id, the doc_ids whose label is empty (in a table) or faulty.
     """
 
@@ -137,12 +138,12 @@ class Faults:
 
     @property
     def example(self) -> str:
-        """The first collected fault as the end of an error message; empty if there is none."""
+        """The first fault in the file, worded as the end of an error message; empty if there is none."""
         return f"; {self._lines[0]}" if self._lines else ""
 
 
 def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
-    """Yields line number and (query_id, doc_id, rank, score, tag); rank and tag are empty if a table lacks them."""
+    """Yields each line's number and (query_id, doc_id, rank, score, tag); missing ranks and tags are ``""``."""
     if _is_ranked(path):
         for line, (query_id, doc_id, rank) in read_trec_lines(path, RANKED_FIELDS, faults.take):
             yield line, (query_id, doc_id, rank, f"-{rank}", "")
@@ -161,7 +162,7 @@ def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str
 
 
 def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str]]]:
-    """Yields line number and (query_id, doc_id, label)."""
+    """Yields the line number and the (query_id, doc_id, label) of each line of qrels."""
     dataset = irds_name(path)
     if dataset is not None or _is_table(path, QRELS_FIELDS):
         rows = QRELS.rows(path) if dataset is None else irds_rows(dataset, "qrels", QRELS)
@@ -187,7 +188,7 @@ def _named_rows(rows: Iterable[Row], faults: Faults, reading: ColumnsRead) -> It
 
 
 def _is_table(path: Path, form: Sequence[str]) -> bool:
-    """Whether the extension is that of a table; ``False`` for a ``.tsv`` without a header, as MS MARCO writes qrels."""
+    """Whether the file is a table, by its extension; a ``.tsv`` without a header is none: MS MARCO writes qrels so."""
     kind = known_format(path)
     if kind != "tsv":
         return kind is not None
@@ -197,7 +198,7 @@ def _is_table(path: Path, form: Sequence[str]) -> bool:
 
 
 def _is_ranked(path: Path) -> bool:
-    """Whether the lines of a run are query, document and rank, separated by tabs, as in MS MARCO."""
+    """Whether each line of a run has only query, document and rank, separated by tabs, as in MS MARCO."""
     if known_format(path) not in {None, "tsv"}:
         return False
     line = first_line(path)
@@ -210,7 +211,7 @@ _GAIN = re.compile(r"\+?[0-9]{0,9}\.([0-9]{1,6}?)0*")
 
 
 def is_qrels(path: Path | str) -> bool:
-    """Whether the file name ends in ``.qrels`` or ``.qrels.gz``: such files contain qrels as trec_eval's lines."""
+    """Whether the file name ends in ``.qrels`` or ``.qrels.gz``, which means qrels in trec_eval's format."""
     return Path(path).name.lower().removesuffix(".gz").endswith(".qrels")
 
 
@@ -218,8 +219,8 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
     """Read relevance labels: ``query 0 document label``, a table ``qid, did, label``, or ``irds:NAME``.
 
     A line that repeats an earlier one with the same label changes nothing; a note gives the number of such lines. Of
-    two different labels of a pair, the first is used if faulty lines are skipped. An empty label in a table is missing,
-    not 0.
+    two different labels of a pair, the first is used if faulty lines are skipped. An empty label in a table counts as
+    missing, not as 0.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
     labels: dict[str, dict[str, int]] = {}
@@ -280,7 +281,7 @@ def _why_no_label(text: str) -> str:
 
 
 def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
-    """Write lines of fields; raises ``DataError`` if a field is empty or contains white space."""
+    """Write each line's fields, separated by spaces; ``DataError`` if a field is empty or contains white space."""
     with open_replacing(path) as file:
         for fields in lines:
             for field in fields:
@@ -292,14 +293,15 @@ def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
 
 
 RECORDINGS: Final = TableSpec(("qid", "did", "agent_a", "agent_b", "model", "agent", "verdict", "order"))
-"""``model`` names the judge. A column of labels or grades has the same name as in the judge's reply."""
+"""Columns of recorded judgments; ``model`` names the judge. A column of labels or grades has the same name as the field
+in the judge's reply."""
 
 
 def read_recordings(path: Path) -> Iterator[Row]:
-    """Stream the rows of a file, rearranged so that ``agent_a`` is the agent whose answer was shown first.
+    """Stream recorded judgments, rearranged so that ``agent_a`` is the agent whose answer was shown first.
 
-    The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``, and the verdict with them, since in
-    the file it always refers to the columns. A file without a table's extension is read as TREC qrels.
+    The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``, and so is the verdict, since in the file
+    ``A`` always means ``agent_a``. A file without a table's extension is read as TREC qrels.
     """
     if known_format(path) is not None:
         return map(_as_shown, RECORDINGS.rows(path))

@@ -27,7 +27,7 @@ _TEXT_BOX, _SHAPE_TEXT, _WORD_ART = f"{W}txbxContent", f"{_A}p", "{urn:schemas-m
 _SIGNS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 _NOTES = {f"{W}footnoteReference": "footnote", f"{W}endnoteReference": "endnote"}
 _NO_TEXT = frozenset(W + name for name in ("del", "moveFrom", "pPr", "rPr", "sdtPr", "instrText", "delText", "sectPr"))
-"""Elements whose content is skipped: deleted or moved text, properties, field codes."""
+"""Elements of a DOCX file whose content is skipped: deleted or moved text, properties, field codes."""
 _NOT_READ = {
     f"{W}object": "embedded object",
     f"{W}sym": "symbol",
@@ -51,14 +51,14 @@ class BlockPlace(Enum):
 
 
 class WordText:
-    """Extracts the blocks of a document's parts, and counts elements that it does not read.
+    """Extracts the text blocks of a DOCX document, and counts the elements that it cannot read, such as charts.
 
     Text boxes and notes follow the paragraph or table that they belong to. Word stores each box twice, for new and old
     versions of Word; this class reads it once. Word's table of contents is skipped, since it repeats the headings.
 
     Args:
         style: function that returns the name of a paragraph style for its id.
-        notes: elements of footnotes and endnotes, by kind and id.
+        notes: the elements of footnotes and endnotes, by their kind and id.
     """
 
     def __init__(self, style: Callable[[str | None], str], notes: Mapping[tuple[str, str | None], Element]) -> None:
@@ -67,7 +67,7 @@ class WordText:
         self.comments = 0
 
     def blocks(self, container: Element) -> Iterator[tuple[TextBlock, BlockPlace]]:
-        """The blocks of a body, header, note or text box."""
+        """Yields the text blocks of a body, header, note or text box, each with its place."""
         for child in self._children(container):
             beside: list[Element | TextBlock] = []
             level, place = 0, BlockPlace.TEXT
@@ -101,7 +101,7 @@ class WordText:
                 yield from self._children(_branch(child) if tag == _ALTERNATIVES else child)
 
     def _rows(self, table: Element, beside: list[Element | TextBlock]) -> Iterator[list[str]]:
-        """The cell texts of each row; a cell that spans columns appears once, a cell that spans rows in each row."""
+        """Yields each table row's cell texts; a cell appears once if it spans columns, but in every row it spans."""
         above: dict[int, tuple[Element, str]] = {}
         for row in self._children(table):
             column = int(_value(row, "trPr/gridBefore") or 0)
@@ -137,7 +137,7 @@ class WordText:
         return " ".join("".join(pieces).split())
 
     def _gather(self, elements: Iterable[Element], pieces: list[str], beside: list[Element | TextBlock]) -> None:
-        """Append the running text of elements to ``pieces``, and notes and text boxes to ``beside``."""
+        """Append the elements' running text to ``pieces``, and their notes and text boxes to ``beside``."""
         for child in elements:
             tag = child.tag
             if tag in _NO_TEXT or not isinstance(tag, str):
@@ -150,7 +150,7 @@ class WordText:
                 self._gather(_branch(child) if tag == _ALTERNATIVES else child, pieces, beside)
 
     def _inline(self, element: Element, beside: list[Element | TextBlock]) -> str | None:
-        """The text of an inline element; ``None`` for other elements."""
+        """The text of an element within a line, such as a tab or line break; ``None`` for other elements."""
         tag = element.tag
         if tag == _TEXT:  # a comment or an entity may divide its text
             return "".join([element.text or "", *(inner.tail or "" for inner in element)])
@@ -159,7 +159,7 @@ class WordText:
         return _SIGNS.get(tag)
 
     def _aside(self, element: Element) -> list[Element | TextBlock] | None:
-        """Notes and boxes in an element; ``[]`` if there are none to read, ``None`` if the element is running text."""
+        """Notes and text boxes in an element; ``[]`` if there are none to read, ``None`` if it is running text."""
         tag = element.tag
         if tag in _NOTES:
             note = self._notes.pop((_NOTES[tag], element.get(f"{W}id")), None)
@@ -188,7 +188,7 @@ def _is_deleted(element: Element) -> bool:
 
 
 def _branch(alternatives: Element) -> Element:
-    """The first of several alternative forms that has text; the last one is for old versions of Word."""
+    """Of several forms of the same content the first that has text; the last form is for old versions of Word."""
     forms = list(alternatives.iterchildren(f"{_MC}Choice", f"{_MC}Fallback"))
     with_text = (form for form in forms if next(form.iter(_TEXT, f"{_A}t", _WORD_ART), None) is not None)
     return next(with_text, forms[0] if forms else [])
@@ -200,12 +200,12 @@ def _block(text: str) -> list[Element | TextBlock]:
 
 
 _UNPACKED = 4
-"""Largest unpacked size of a file, as a multiple of the limit on the file's size."""
+"""A DOCX file may unpack to this many times the greatest size that ``Limits`` allows for a file."""
 _MARGINS = TextBlock(2, "Headers and footers")
 
 
 def read_docx(path: Path, limits: Limits) -> Extract:
-    """The document's text, and remarks on omitted content. DOCX files contain no page numbers, so parts have none.
+    """Read a document's text, with remarks on skipped content. DOCX files have no page numbers, so parts have none.
 
     Headers and footers come last. Each of their paragraphs appears once; paragraphs without a letter, such as page
     numbers, are skipped. For a broken file, python-docx may raise any exception.
@@ -268,7 +268,7 @@ def _margins(part: Any) -> Iterator[Any]:
 
 
 def _grouped_items(blocks: Iterable[tuple[TextBlock, BlockPlace]]) -> Iterator[TextBlock]:
-    """Join consecutive list items into one block, followed by their notes and boxes."""
+    """Join consecutive list items into one block; the notes and text boxes of the items follow that block."""
     items: list[str] = []
     beside: list[TextBlock] = []
     for block, place in (*blocks, (None, BlockPlace.TEXT)):

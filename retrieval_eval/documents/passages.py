@@ -41,7 +41,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _pieces(line: str) -> list[str]:
-    """The pieces of a line, split after every possible end of a sentence; joined they give the line again."""
+    """Split a line after each place where a sentence may end; the joined pieces are the line again."""
     ends = [match.end() for match in _SENTENCE_BREAK.finditer(line)]
     return [line[start:end] for start, end in zip([0, *ends], [*ends, len(line)], strict=True)]
 
@@ -51,7 +51,7 @@ _SENTENCE_END = re.compile(f"[.!?{SENTENCE_STOPS}][\"'\u201d\u2019\u300d\u300f\u
 
 
 def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterator[Span]:
-    """Spans of at most ``most`` units; neighbouring spans share ``overlap`` units."""
+    """Yields spans of at most ``most`` words or tokens (``units``) of a text; neighbours share ``overlap`` units."""
     if most < 1 or not 0 <= overlap < most:
         raise ValueError(f"the size must be at least 1 and the overlap from 0 to size - 1, not {most} and {overlap}")
     first = 0
@@ -62,9 +62,9 @@ def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterat
 
 
 def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap: int) -> int:
-    """Index of the span's last unit: the last possible cut within ``most`` units, or the end of the text.
+    """Index of the last unit in the span that begins with unit ``first`` and has at most ``most`` units.
 
-    Prefers a cut between paragraphs, then after a sentence, then between words.
+    A span ends between paragraphs if possible, else after a sentence, else between words.
     """
     latest = first + most - 1
     if latest >= len(units) - 1:
@@ -78,26 +78,31 @@ def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap:
 
 CutBy: TypeAlias = Literal["paragraph", "tokens", "sentences", "pages"]
 SIZES: dict[CutBy, int] = {"paragraph": 400, "tokens": 256, "sentences": 10, "pages": 2000}
-"""Default for the greatest size of a passage: words, tokens, sentences (002, section 2.2), tokens (004, section 4)."""
+"""Default of the greatest passage size for each way of cutting: words, tokens, sentences (as in MS MARCO 2.1), and
+tokens (Rackauckas et al. 2024, section 4)."""
 OVERLAPS: dict[CutBy, int] = {"sentences": 5}
-"""Default overlaps: windows of 10 sentences start every 5 sentences."""
+"""Default number of units that neighbouring passages share: windows of 10 sentences start every 5 sentences."""
 
 _SEPARATOR = "\n\n"
 
 
 class PassagesSection(Section):
-    """How documents are cut."""
+    """How documents are cut into passages."""
 
     by: CutBy
-    """[``paragraph``, ``tokens``, ``sentences`` or ``pages``](from-documents.md#documents-as-a-corpus)."""
+    """How a document is divided: by [``paragraph``, ``tokens``, ``sentences`` or
+    ``pages``](from-documents.md#documents-as-a-corpus)."""
     size: Whole | None = None
-    """Most words of a paragraph (400), tokens (256), sentences (10), or tokens by pages (2000)."""
+    """Greatest size of a passage: in words by ``paragraph`` (default 400), in tokens by ``tokens`` (256) and ``pages``
+    (2000), in sentences by ``sentences`` (10)."""
     overlap: Annotated[int, Field(ge=0)] | None = None
-    """``tokens``, ``sentences``: units that two neighbours share; 0 and 5 when left out."""
+    """``tokens``, ``sentences``: number of tokens or sentences that neighbouring passages share; 0 tokens and 5
+    sentences when left out."""
     pages: Whole = 10
-    """``pages``: how many pages of a PDF a passage may span."""
+    """``pages``: most pages of a PDF in one passage."""
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.8
-    """Leave out passages this similar to an earlier one (Jaccard index of five-word shingles); ``null`` keeps all."""
+    """Leave out a passage if its similarity to an earlier one reaches this value (Jaccard index of five-word shingles);
+    ``null`` keeps all passages."""
 
     @model_validator(mode="after")
     def _usable(self) -> PassagesSection:
@@ -115,7 +120,7 @@ class PassagesSection(Section):
 
     @property
     def most_shared(self) -> int:
-        """The overlap: ``overlap`` or its default, which is at most half the size."""
+        """Number of units that neighbouring passages share: ``overlap``, or a default of at most half the size."""
         usual = min(OVERLAPS.get(self.by, 0), self.most // 2)
         return usual if self.overlap is None else self.overlap
 
@@ -146,7 +151,7 @@ def passages_of(document: SourceDocument, how: PassagesSection) -> Iterator[Docu
 
 
 def passage_id(source: str, place: str) -> str:
-    """A unique passage id; white space is percent-encoded, since TREC files do not allow it."""
+    """A passage id from the file's name and the passage's place; white space, forbidden in TREC files, is encoded."""
     file = re.sub(r"[\s%#]", lambda match: quote(match[0]), source)
     return f"{file}#{place}"
 
@@ -173,7 +178,10 @@ def _document(document: SourceDocument, place: str, text: str, parts: Sequence[D
 
 
 class _DocumentText:
-    """A document as one text that records which part each position belongs to; headings join the next paragraph."""
+    """A document's text as one string, with the part (section or page) that each position belongs to.
+
+    ``with_headings`` adds each heading to the paragraph after it.
+    """
 
     def __init__(self, document: SourceDocument, *, with_headings: bool) -> None:
         self._document = document
@@ -213,7 +221,7 @@ def _windows(whole: _DocumentText, size: int, stride: int) -> Iterator[Document]
 
 
 def _long_spans(whole: _DocumentText, how: PassagesSection) -> Iterator[Span]:
-    """Spans of as many whole paragraphs as fit; cuts a paragraph that exceeds the greatest size."""
+    """Yields spans of as many whole paragraphs as a passage can contain; cuts paragraphs that are longer than that."""
     start, end, used, page = 0, 0, 0, 0
     for part, (first, last) in whole.paragraphs:
         text = whole.text[first:last]
@@ -235,7 +243,7 @@ _DIGIT = re.compile(r"\d")
 
 
 class Twin(Struct, frozen=True):
-    """Ids of a text and of an earlier, nearly identical text (``kept``), and the Jaccard index of their shingles."""
+    """Ids of a text and of an earlier, nearly equal text (``kept``), and the Jaccard index of their shingles."""
 
     ident: str
     kept: str
@@ -243,15 +251,15 @@ class Twin(Struct, frozen=True):
 
 
 class NearDuplicates:
-    """Detects near-duplicates in a stream of texts: finds for each text the most similar earlier text.
+    """Detects near-duplicates in a stream of texts: finds for each text its twin, the most similar earlier text.
 
-    MinHash proposes pairs, and the exact Jaccard index of their shingles decides. So every reported pair reaches the
-    threshold, but MinHash with 128 permutations may miss a pair near the threshold. A text without words has no twin; a
-    text shorter than a shingle is one shingle.
+    MinHash proposes pairs of texts, and the exact Jaccard index of their shingles decides. So every reported pair
+    reaches the threshold, but MinHash with 128 permutations may miss a pair near the threshold. A text without words
+    has no twin; a text shorter than a shingle is one shingle.
 
     Args:
-        threshold: the least Jaccard index of twins, above 0 and at most 1.
-        shingle: words per shingle, lower-case; with 1 the order of words does not matter.
+        threshold: least Jaccard index of a text and its twin, above 0 and at most 1.
+        shingle: number of words in a shingle, which are lower-cased; with 1 the order of words does not matter.
         same_numbers: whether twins must have the same words with digits, so that "TLE4971" is not "TLE4972".
     """
 
@@ -265,7 +273,7 @@ class NearDuplicates:
         self._indexed: dict[str, tuple[frozenset[int], frozenset[str]]] = {}
 
     def twin(self, ident: str, text: str) -> Twin | None:
-        """The most similar indexed text, if it reaches the threshold; else ``None``, and the text is indexed."""
+        """Find the most similar indexed text if it reaches the threshold; else index the text and return ``None``."""
         words = words_of(text)
         if not words:
             return None
@@ -287,7 +295,7 @@ class NearDuplicates:
         return None
 
     def _shingles(self, words: Sequence[str]) -> frozenset[int]:
-        """32-bit hashes of the shingles; each is a polynomial of its words' hashes."""
+        """32-bit hashes of a text's shingles; a shingle's hash is a polynomial in the hashes of its words."""
         import numpy as np
 
         hashes = np.fromiter(map(_hash, words), np.uint64, len(words))
@@ -299,7 +307,7 @@ class NearDuplicates:
 
 
 _FACTOR: Final = 0x9E3779B97F4A7C15
-"""Factor of the polynomial hash; odd, so that multiplying modulo 2**64 loses no bits of a hash."""
+"""Factor of the polynomial hash of a shingle; odd, so that multiplying modulo 2**64 loses no bits of a hash."""
 
 
 @lru_cache(2**16)

@@ -45,21 +45,21 @@ KINDS = {
 }
 _LIBRARIES = {"pdf": "pypdf", "html": "lxml", "docx": "docx"}
 _HIDDEN = (".", "~$")
-"""Prefixes of names that are not documents: settings, version control, lock files of word processors."""
+"""Beginnings of the names of files that are not documents: settings, version control, lock files of word processors."""
 
 _ENVIRONMENT = frozenset(
     {"PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}
 )
-"""Environment variables that the reading process gets: no keys."""
+"""Environment variables that are passed on to the process that reads files; API keys are not."""
 
 
 class File(Struct, frozen=True):
-    """A file, or a folder whose files are not read.
+    """A file that the user named or that a folder contains, or a folder whose files are not read.
 
     Attributes:
-        source: name of the file's document, see ``SourceDocument``.
-        folder: the top folder that contains it; ``None`` if the user named the file itself.
-        unread: the reason if the file is not read whatever its format; always set for a folder.
+        source: name of the document in the file, see ``SourceDocument``.
+        folder: the folder that the user named and that contains the file; ``None`` if the user named the file itself.
+        unread: note on why the file is not read, for example because it is hidden; always set for a folder.
     """
 
     path: Path
@@ -69,16 +69,16 @@ class File(Struct, frozen=True):
 
     @property
     def kind(self) -> str | None:
-        """The file's format by its extension; ``None`` if the file is not read."""
+        """The file's format by its extension; ``None`` if no reader exists for it, or if the file is not read."""
         return None if self.unread is not None else KINDS.get(self.path.suffix.lower())
 
 
 def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Iterator[SourceDocument | FileNote]:
-    """Read all documents in folders, at any depth and sorted by path, and single files.
+    """Read documents from single files, and from folders at any depth in the order of their paths.
 
     In folders, files of unknown formats are skipped (``files_of`` lists them). Hidden files and folders, and links to
-    folders, are reported but not read. Notes on a file follow its document. A separate process reads the files; it is
-    killed if a file takes too long.
+    folders, are reported but not read. Notes on a file follow its document. A separate process reads the files; this
+    function kills it if a file takes too long.
     """
     limits = limits or Limits()
     files = [file for file in files_of(paths) if file.kind is not None or file.unread is not None]
@@ -91,7 +91,7 @@ def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Itera
 
 
 def files_of(paths: Sequence[Path]) -> list[File]:
-    """All files in folders and all single files, then hidden or unreadable files and folders."""
+    """The named files and all files in the named folders, then the hidden or unreadable files and folders."""
     files_by_source: dict[str, File] = {}
     unread: list[File] = []
     for path in paths:
@@ -101,7 +101,7 @@ def files_of(paths: Sequence[Path]) -> list[File]:
                 continue
             if file.source in files_by_source:
                 raise InputError(
-                    f"{file.path}: another document is called {file.source!r} too; name one folder above both"
+                    f"{file.path}: another document is called {file.source!r} too; name one folder that contains both"
                 )
             files_by_source[file.source] = file
     return [*files_by_source.values(), *unread]
@@ -120,7 +120,7 @@ def _below(path: Path) -> Iterator[File]:
 
 
 def _walked(top: Path) -> Iterator[File]:
-    """All files below a folder, unsorted, and the folders whose files are not read."""
+    """Yields all files below a folder, unsorted, and the folders in it that are not read."""
     errors: list[OSError] = []
     for folder, folders, names in os.walk(top, onerror=errors.append):
         for name in (*folders, *names):
@@ -141,7 +141,7 @@ def _walked(top: Path) -> Iterator[File]:
 
 
 class _AnswerCache(dict[str, bytes]):
-    """The reading process's answers, up to a total number of bytes."""
+    """Cache of the reading process's answers, limited to a total number of bytes."""
 
     left = 2**26
 
@@ -152,12 +152,12 @@ class _AnswerCache(dict[str, bytes]):
 
 
 _ANSWERS: Final = _AnswerCache()
-"""Answers for all readers: one command often reads a folder twice, for queries and for agents to search."""
+"""Content of files, for all readers: a command may read a folder twice, to make queries and to let agents search it."""
 _LATE: Final = b"late"
 
 
 class _Reader:
-    """Client of the reading process; starts a new one after it was killed."""
+    """Client of the process that reads files; if that process was killed, the next file starts a new one."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -203,7 +203,7 @@ class _Reader:
         return {"problems": ["crashed the process that read it"]}
 
     def _answer(self, request: dict[str, Any]) -> bytes:
-        """The process's answer to a request, one line; ``_LATE`` if it took too long, ``b""`` if it died."""
+        """The reading process's answer to a request, as one line; ``_LATE`` if it took too long, ``b""`` if it died."""
         process = self._process = self._process or _started()
         timed_out = threading.Event()
 
@@ -252,7 +252,7 @@ _REPLACEMENT = "\ufffd"
 
 
 def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
-    """The content of one file, or the reason why it cannot be read, as a JSON object for the calling process."""
+    """The content of one file, or the reason why it cannot be read, as JSON for the process that asked for it."""
     try:
         extract = _read(path, kind, limits)
         texts = [text for part in extract.parts for text in (part.heading, *part.paragraphs)]
@@ -302,7 +302,7 @@ def _read(path: Path, kind: str, limits: Limits) -> Extract:
 
 
 def main() -> None:
-    """Answer the requests on standard input until the input ends."""
+    """Run the reading process: answer the requests on standard input until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of libraries must not mix with the answers
     memory_limited = False

@@ -31,7 +31,7 @@ _BLANK_LINE = re.compile(r"\n\s*\n|\f")
 
 
 def decoded(content: bytes) -> str:
-    """The text of UTF-8 bytes, or of UTF-16 with a byte order mark; line breaks become LF."""
+    """Decode UTF-8 bytes, or UTF-16 with a byte order mark; all line breaks become LF."""
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = content.decode("utf-16" if wide else "utf-8-sig")
@@ -47,7 +47,7 @@ def without_nul(text: str) -> str:
 
 
 def read_plain(text: str) -> Extract:
-    """The text as one part without a heading; blank lines separate its paragraphs."""
+    """Plain text as one part without a heading; blank lines separate its paragraphs."""
     blocks = ("\n".join(line.strip() for line in block.split("\n")) for block in _BLANK_LINE.split(text))
     paragraphs = tuple(filter(None, (paragraph.strip() for paragraph in blocks)))
     return Extract("", (DocumentPart("", None, paragraphs),) if paragraphs else ())
@@ -55,9 +55,9 @@ def read_plain(text: str) -> Extract:
 
 _DECLARED = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _DECLARED_WITHIN = 1024
-"""Number of bytes at the start of a page within which it must declare its encoding (HTML standard)."""
+"""An HTML page must declare its encoding within this many bytes from its start (HTML standard)."""
 _LATIN = frozenset({"iso8859-1", "ascii"})
-"""Encodings that browsers read as Windows-1252 (Encoding standard)."""
+"""Declared encodings that browsers read as Windows-1252 (Encoding standard)."""
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _UNSEEN = frozenset(
@@ -119,9 +119,9 @@ def _decoded_html(content: bytes) -> str:
 
 
 def _html_blocks(root: Any, unseen: Counter[str]) -> Iterator[TextBlock]:
-    """The blocks of a tree of elements, without recursion, since pages may be nested very deeply.
+    """Yields the text blocks of an HTML page, without recursion, since its elements may be nested very deeply.
 
-    Text after the end of the page is read too: libxml2 makes it siblings of the root.
+    Text after the end of the page is read too: libxml2 puts it into siblings of the root element.
     """
     from lxml import etree
 
@@ -145,7 +145,7 @@ def _has_text(element: Any) -> bool:
 
 
 class _Gathered:
-    """Collects text between the tags of block elements, and turns it into blocks."""
+    """Collects the text of an HTML page, and yields a block whenever a tag ends one."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -155,11 +155,11 @@ class _Gathered:
         self._verbatim = 0
 
     def add(self, text: str) -> None:
-        """Add the text of an element; line breaks are kept only within ``pre``, elsewhere they become spaces."""
+        """Add text to the current block; line breaks are kept within ``pre`` elements and become spaces elsewhere."""
         self._pieces.append(text if self._verbatim else _SPACE.sub(" ", text))
 
     def boundary(self, tag: str, *, begins: bool) -> Iterator[TextBlock]:
-        """Handle a start or end tag of a block element; outside of ``_GROUPS`` elements the tag ends a block."""
+        """Handle the tag of a block element: it ends the current block, unless in a list, table or ``pre``."""
         if tag == "br":
             self._pieces.append("\n" if self._groups else " ")
         elif tag in _CELLS:
@@ -180,7 +180,7 @@ class _Gathered:
             self._level = _HEADINGS.get(tag, 0) if begins else 0
 
     def taken(self) -> Iterator[TextBlock]:
-        """The collected text as a block, with white space collapsed in each line; starts a new block."""
+        """Yields the collected text, if any, as a block, white space collapsed in each line; starts a new block."""
         lines = (" ".join(line.split()).removesuffix(" |") for line in "".join(self._pieces).split("\n"))
         block = "\n".join(line for line in lines if line)
         self._pieces.clear()
@@ -189,7 +189,7 @@ class _Gathered:
 
 
 _DEEPEST = 200
-"""Most nested levels of quotes and lists; markdown-it's default of 20 would silently lose text of deep outlines."""
+"""Most levels of nested Markdown quotes and lists; markdown-it's default of 20 would silently lose deeper text."""
 
 
 _CONTAINERS = frozenset({"blockquote_open", "bullet_list_open", "ordered_list_open", "list_item_open"})
@@ -198,7 +198,7 @@ _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def read_markdown(text: str) -> Extract:
-    """The title and parts of a Markdown text; a list, table or code block is one paragraph. Reads embedded HTML too."""
+    """Read the title and parts of a Markdown text and of HTML in it; a list, table or code block is one paragraph."""
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
@@ -212,7 +212,7 @@ def read_markdown(text: str) -> Extract:
 
 
 class _InnerHtml:
-    """Reads HTML within Markdown if lxml is installed, and counts the elements that are not read."""
+    """Reads HTML within Markdown if lxml is installed, and counts the HTML elements that are not read."""
 
     def __init__(self) -> None:
         self._readable = importlib.util.find_spec("lxml") is not None
@@ -246,7 +246,7 @@ def _markdown_blocks(root: SyntaxTreeNode, html: _InnerHtml) -> Iterator[TextBlo
 
 
 def _markdown_lines(node: SyntaxTreeNode, html: _InnerHtml) -> Iterator[str]:
-    """The plain text of a block, one line per paragraph, list item, table row or line of code."""
+    """Yields the plain text of a Markdown block, one line per paragraph, list item, table row or line of code."""
     if node.type in {"fence", "code_block"}:
         yield from node.content.rstrip().splitlines()
     elif node.type == "html_block":
@@ -271,18 +271,18 @@ def _inline_text(node: SyntaxTreeNode) -> str:
 _ENCRYPTED = "is encrypted; save it without a password"
 _PAINTS = frozenset({b"Do", b"INLINE IMAGE", b"sh", b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*"})
 _OFFSETS = re.compile(r"xref|Object Streams|Object .* found|wrong pointing object|ref repaired", re.IGNORECASE)
-"""pypdf's messages about wrong offsets in the cross-reference table."""
+"""Matches log messages of pypdf about wrong offsets in the cross-reference table."""
 _LOST = re.compile(
     "object not found|ignoring the stream|skipping the entry|page tree entry|broken line|content is skipped"
     "|Impossible to decode|may be missing|might not be read|Invalid stream|contents are not|[rR]esources are not"
 )
-"""pypdf's messages about content that it could not read."""
+"""Matches log messages of pypdf about content that it could not read."""
 _PDF_NUMBER = re.compile(r"\d+")
 _MOST_MESSAGES = 10
 
 
 def read_pdf(path: Path, limits: Limits) -> Extract:
-    """The pages with text, and problems that name missing text: unreadable or scanned pages, filled forms, attachments.
+    """Read the pages' text, and describe text that is missing: unreadable or scanned pages, filled forms, attachments.
 
     Encrypted files are opened with the empty password, as viewers do. If the cross-reference table is wrong, pypdf
     searches the file for the objects; this and other repairs are listed in the notes. For a broken file, pypdf may
@@ -342,7 +342,7 @@ def _pages(reader: PdfReader, number: int, limits: Limits) -> tuple[list[Documen
 
 
 def _paints(page: PageObject) -> bool:
-    """Whether a page without text paints a picture or an area, like a scanned page and unlike a blank one."""
+    """Whether a page without text draws a picture or fills an area, as scanned pages do and empty pages do not."""
     content = page.get_contents()
     return content is not None and any(operator in _PAINTS for _, operator in content.operations)
 
@@ -358,7 +358,7 @@ def _ranges(pages: Sequence[int]) -> str:
 
 
 def _unread_texts(reader: PdfReader) -> list[str]:
-    """Problems that name unread texts outside the page contents: form fields, annotations and attachments."""
+    """Describe text outside the page contents, which is not read: numbers of form fields, annotations, attachments."""
     counts = Counter[str]()
     try:
         counts["filled form field"] = sum(bool(_field_text(field)) for field in (reader.get_fields() or {}).values())
@@ -373,7 +373,7 @@ def _unread_texts(reader: PdfReader) -> list[str]:
 
 
 def _field_text(field: Any) -> str:
-    """The text entered into a form field; PDF names, such as those of ticked boxes, are not text."""
+    """The text that someone entered into a form field; the state of a ticked box is no text."""
     from pypdf.generic import TextStringObject
 
     value = field.get("/V")
@@ -382,7 +382,7 @@ def _field_text(field: Any) -> str:
 
 @contextmanager
 def _pypdf_messages() -> Iterator[list[str]]:
-    """Collect pypdf's log messages within the block; lists messages that differ only in numbers once."""
+    """Collect pypdf's log messages within the block; of messages that differ only in numbers only the first."""
     messages: dict[str, str] = {}
 
     class Listener(logging.Handler):
@@ -402,7 +402,7 @@ def _pypdf_messages() -> Iterator[list[str]]:
 
 
 def page_paragraphs(text: str) -> tuple[str, ...]:
-    """The paragraphs of a page, separated by blank lines, each joined into one line.
+    """The paragraphs of a PDF page's text, which blank lines separate, each joined into one line.
 
     A word divided at a line break keeps its hyphen, since the hyphen may be part of the word.
     """

@@ -33,7 +33,7 @@ class SourceDocument(Struct, frozen=True):
     Attributes:
         source: the file's path relative to the folder that the user named, with ``/``. Passage ids contain this path,
             so that adding another file changes no id.
-        title: the document's title, or the file's name.
+        title: the document's title, or the file's name if it has no title.
         parts: the document's parts in reading order, none of them empty.
     """
 
@@ -46,8 +46,9 @@ class Extract(Struct, frozen=True):
     """The content that a reader extracted from one file.
 
     Attributes:
-        problems: phrases, to follow the file's name, about text that is missing from the parts.
-        notes: other remarks, on how the file was read and on content that is skipped in every file of its format.
+        problems: descriptions of text that could not be read, worded to follow the file's name, such as ``is damaged``.
+        notes: other remarks, worded in the same way, on how the file was read and on content that is always skipped in
+            files of its format.
     """
 
     title: str
@@ -60,7 +61,7 @@ ReadOutcome: TypeAlias = Literal["skipped", "partly read", "note"]
 
 
 class FileNote(Struct, frozen=True):
-    """A remark on a file or a folder (its ``source``); the ``reason`` is a phrase that follows the name.
+    """A remark on a file or folder (``source``); ``reason`` is worded to follow the file's name, such as ``is empty``.
 
     The outcome is ``skipped`` if nothing was read, ``partly read`` if text is missing, ``note`` if no text is missing,
     or if the file was not meant to be read, such as a hidden file.
@@ -75,38 +76,38 @@ class Limits(Section):
     """Limits on size, time and memory for reading one file: files from strangers may be made to exhaust a machine."""
 
     megabytes: Whole = 100
-    """Largest file; a DOCX may unpack to four times as much."""
+    """Greatest size of a file in megabytes; a DOCX file may unpack to four times as much."""
     pages: Whole = 5000
-    """Longest PDF."""
+    """Greatest number of pages of a PDF."""
     seconds: Annotated[float, Field(gt=0)] = 120.0
-    """Seconds to read one file."""
+    """Longest time to read one file, in seconds."""
     memory_megabytes: Annotated[int, Field(ge=256)] = 2048
-    """Memory to read one file; not enforced on Windows."""
+    """Most memory for reading one file, in megabytes; not enforced on Windows."""
 
     @property
     def characters(self) -> int:
-        """Most characters of one document: a tenth of the limit on the file's size in bytes."""
+        """Greatest number of characters in a document's text: a tenth of the greatest size of its file in bytes."""
         return self.megabytes * 100_000
 
 
 class UnreadableError(Exception):
-    """A file has no readable text; the message is a phrase that follows the file's name."""
+    """No text can be read from a file; the message is worded to follow the file's name, such as ``is encrypted``."""
 
 
 def amounts(counts: Mapping[str, int]) -> str:
-    """A phrase with counts and their nouns, such as ``2 charts, 1 embedded object``; zeros are omitted."""
+    """Write counts with their nouns, such as ``2 charts, 1 embedded object``; counts of zero are omitted."""
     return ", ".join(f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number)
 
 
 class TextBlock(Struct, frozen=True):
-    """A heading (``level`` 1 to 6) or a piece of running text (``level`` 0)."""
+    """A heading (``level`` 1 to 6) or other text, such as a paragraph, list or table (``level`` 0)."""
 
     level: int
     text: str
 
 
 def titled_parts(blocks: Iterable[TextBlock]) -> tuple[str, tuple[DocumentPart, ...]]:
-    """The document's title (its first heading of level 1), and one part per heading with text below it.
+    """Turn blocks into a title (the first heading of level 1) and one part per heading with text below it.
 
     A paragraph that ends in a colon stays together with the list, table or code after it.
     """

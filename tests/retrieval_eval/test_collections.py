@@ -274,7 +274,7 @@ FAULTS = {
     "g.xml": ("<topics>\n\n<topic><query>a</query></topic></topics>", ":3: 'qid' is empty"),
     "h.xml": (
         '<!DOCTYPE t [<!ENTITY a "b">]><topic id="1">&a;</topic>',
-        ": topics may not declare entities; remove the declarations",
+        ": topics may not declare XML entities; remove the declarations",
     ),
     "i.xml": ('<?xml version="1.0"?>\n\n<topic id="1">a\n</topik>', ":4: neither"),
     "j": ("<top>\n<num> 1\n<title>\n</top>", ":1: the text of query '1' is empty"),

@@ -209,7 +209,7 @@ def test_parquet_written_in_parts_has_the_types_of_the_whole(tmp_path: Path, mon
     rows = [{"a": None, "b": 1, "c": ["x"]}, {"a": None, "b": 2, "c": None}, {"a": "x", "b": 0.5, "c": ["y", "z"]}]
     write_rows(tmp_path / "t.parquet", ["a", "b", "c"], rows)
     assert [row.values for row in read_rows(tmp_path / "t.parquet")] == rows
-    with pytest.raises(DataError, match="column 'b' fits no one Parquet type"):
+    with pytest.raises(DataError, match="column 'b' fits no single Parquet type"):
         write_rows(tmp_path / "u.parquet", ["b"], [{"b": 1}, {"b": 2}, {"b": "three"}])
 
 
@@ -219,7 +219,7 @@ def test_writing_refuses_what_would_be_lost(tmp_path: Path) -> None:
     for columns in (["a", "a"], [""], [" a"]):
         with pytest.raises(DataError, match="column name"):
             write_rows(tmp_path / "t.csv", columns, [])
-    with pytest.raises(DataError, match="column 'a' fits no one Parquet type"):
+    with pytest.raises(DataError, match="column 'a' fits no single Parquet type"):
         write_rows(tmp_path / "t.parquet", ["a"], [{"a": "1"}, {"a": 2}])
     with pytest.raises(DataError, match="cannot be written"):
         write_rows(tmp_path / "absent" / "t.csv", ["a"], [{"a": "1"}])

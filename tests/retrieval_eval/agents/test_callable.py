@@ -71,7 +71,7 @@ async def test_a_function_gives_a_text_or_a_mapping(file: Path) -> None:
         ("slow_later", "timeout", "no reply within 0.3 s"),
         ("nothing", "empty", "the function returned None"),
         ("number", "contract", "the function returned a int, not a text or a mapping"),
-        ("empty", "empty", "the agent gave no answer at 'answer'"),
+        ("empty", "empty", "the agent's reply has no answer at 'answer'"),
     ],
 )
 async def test_a_function_that_gives_no_answer_is_a_failure(file: Path, name: str, cause: str, message: str) -> None:
