@@ -77,7 +77,7 @@ def passed(ok: bool) -> Status:
 
 
 def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
-    """Status of a check that requires a figure from ``least`` to ``most``; unknown if its interval crosses a limit."""
+    """Status of a check that an estimate is from ``least`` to ``most``; unknown if its interval crosses a limit."""
     if figure.low is None or figure.high is None:
         return "unknown"
     if least <= figure.low and figure.high <= most:

@@ -109,7 +109,7 @@ class ShownColumn(NamedTuple):
 
     Attributes:
         numeric: whether cells align to the right, as numbers do.
-        values: sort keys: numbers, or lower ends of intervals; empty for texts.
+        values: numbers by which a page sorts the rows, for intervals their lower ends; empty for texts.
         form: number format; ``None`` for intervals and texts.
         links: addresses that the cells link to; empty without links.
     """

@@ -82,7 +82,7 @@ _DIGITS = 9
 
 
 class Belief(Struct):
-    """Normal posterior of the agents' strengths in log-odds: shapes (agents,) and (agents, agents)."""
+    """Normal posterior of the agents' strengths in log-odds; ``covariance`` has the shape (agents, agents)."""
 
     mean: Floats
     covariance: Floats

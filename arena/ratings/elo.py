@@ -106,7 +106,7 @@ MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 """Multipliers of SplitMix64; ``GAMMA`` is its increment."""
 
 STEPS = 64
-"""Number of entries of the table of powers for each factor of two; a polynomial interpolates with an error of a bit."""
+"""Number of entries per factor of two in the table of powers; the polynomial in between is accurate to about a bit."""
 REACH = 64 * STEPS
 """Odds beyond 2^64 are clamped to 2^64: the expected score differs by less than 1e-19."""
 POWERS: Floats = 2.0 ** (np.arange(-REACH, REACH + 1) / STEPS)

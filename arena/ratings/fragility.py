@@ -190,8 +190,8 @@ def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
 class GroupedGames:
     """Games counted by kind: the pair of agents and the outcome.
 
-    Kind k belongs to pair k mod pairs. First come the wins of each pair's first agent, then the wins of its second
-    agent, then ties.
+    Kind k belongs to pair number k mod the number of pairs. First come the wins of each pair's first agent, then the
+    wins of its second agent, then ties.
     """
 
     def __init__(self, games: Games, fitted: BradleyTerry, cluster: NDArray[np.int32] | None) -> None:

@@ -28,10 +28,10 @@ from retrieval_eval.stats.arrays import Floats, Int32s
 
 WinAndTie: TypeAlias = Literal["tie", "win"]
 Unit: TypeAlias = Literal["query", "conversation", "game"]
-"""Kind of independent unit, by which intervals cluster, and which the bootstrap draws and fragility removes."""
+"""Kind of unit with independent results: intervals cluster by it, the bootstrap draws it, fragility removes it."""
 
 NO_SPREAD: Final = 1e-3
-"""A standard error below this many points is numerical noise: all games have the same outcome."""
+"""A standard error below this many points is numerical noise: the results do not vary between games."""
 
 _VERDICTS = {outcome.value: outcome.verdict for outcome in GameOutcome}
 

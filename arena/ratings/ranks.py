@@ -245,7 +245,7 @@ def _spread_below(deviations: Floats) -> Floats:
 
 
 def _largest(deviations: Floats, below: Floats) -> Floats:
-    """Largest shortfall of any difference in each sample, in its standard errors ``below``, shape (samples,)."""
+    """Largest shortfall of a pair's difference below its estimate, in standard errors ``below``, shape (samples,)."""
     scale = np.where(below > NO_SPREAD, below, np.inf)
     largest = np.zeros(len(deviations))
     for agent in range(deviations.shape[1]):

@@ -103,7 +103,8 @@ class AgentRating(Struct, frozen=True):
         rank_low, rank_high: best and worst rank, simultaneous for all agents at the level of the settings, see
             ``ranks.rank_intervals``. An agent with best rank 1 is tied for first: no agent is surely better. ``None``
             without intervals.
-        group: letters; agents that share a letter are not separable, see ``ranks.groups``.
+        group: letters of the agent's groups; agents that share a letter have no significant difference, see
+            ``ranks.groups``.
         elo: mean Elo rating over random orders of the games; ``None`` for fractional games, which have no order.
         elo_order_sd: standard deviation of ``elo`` over orders: noise of the order, not a standard error.
         bt, bt_low, bt_high: Bradley-Terry rating, and its interval at the level of the settings; ``None`` without
@@ -134,7 +135,8 @@ class Convergence(Struct, frozen=True):
 
     Attributes:
         converged, iterations, gradient_norm: how Newton's method ended for the point estimate; the norm is in games.
-        prior_games: number of virtual draws for each rating without a maximum; 0 for plain maximum likelihood.
+        prior_games: number of virtual ties that the prior adds for each rating without a finite maximum; 0 for plain
+            maximum likelihood.
         resampled, units: resampled unit, ``None`` without a bootstrap, and the number of units in the data.
         samples_without_maximum: number of bootstrap samples that use the prior.
     """

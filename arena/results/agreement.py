@@ -57,9 +57,9 @@ class _TournamentOpinions(Struct, frozen=True):
     """The judgments and labels of a tournament, by judges and by people.
 
     ``grades`` are people's grades of answers, including those that no judge graded. ``outdated`` is the number of
-    annotations that are left out because their texts have changed. ``apart`` is explained in ``Calibration``. ``games``
-    has all games if ``judges`` has verdicts on only some of them; otherwise it is ``None``. ``clusters`` gives the
-    conversation of each query.
+    annotations that are left out because their texts have changed. ``apart`` has the levels at which people labelled
+    only items that no judge judged. ``games`` has all games if ``judges`` has verdicts on only some of them; otherwise
+    it is ``None``. ``clusters`` gives the conversation of each query.
     """
 
     judges: Opinions

@@ -27,9 +27,9 @@ class AuditResults(StageResults, frozen=True, eq=False, kw_only=True):
 
     Attributes:
         rows: one row per judge and cheat, with ``judge``, ``canary``, ``queries`` (number of games with verdicts in
-            both orders), ``missing`` (number of other games), ``points`` (share of
-        the points that the cheat won, a tie counts half), ``fair`` (the share that it deserves), ``given`` (points
-        minus fair) and ``rank`` (the rank among the agents that these points would give it).
+            both orders), ``missing`` (number of other games), ``points`` (share of the points that the cheat won, a tie
+            counts half), ``fair`` (the share that it deserves), ``given`` (points minus fair) and ``rank`` (the rank
+            among the agents that these points would give it).
     """
 
     rows: Sequence[Mapping[str, Any]]

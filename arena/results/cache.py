@@ -136,7 +136,7 @@ _SMALL = 32_000_000
 
 
 def written(value: Any) -> bytes:
-    """Serialize a frozen value.
+    """Serialize a value of immutable types: frozen structs, tuples, numbers, texts and the like.
 
     Raises:
         TypeError: the value contains an object whose type cannot be serialized or is not frozen.

@@ -40,7 +40,7 @@ SCALES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Point(Struct, frozen=True):
-    """Scores of a run, or of its answer to one topic, in both conditions.
+    """Scores of a run, or of its answer to one topic, in both conditions (``a`` and ``b``).
 
     Attributes:
         length: length in words, ``None`` if neither condition gives it.
@@ -74,7 +74,7 @@ class NuggetAgreement(Struct, frozen=True):
 
 
 class ConditionsCompared(Struct, frozen=True):
-    """Agreement of the scores and labels of two conditions.
+    """Result of a comparison: how far the scores and labels of two conditions agree.
 
     Attributes:
         topics: names of the shared topics; empty if a condition has none.
