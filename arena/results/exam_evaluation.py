@@ -181,7 +181,7 @@ def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None
         return None
     if len(graders) > 1:
         choices = "; ".join(f"--llm {grader.llm!r} --prompt {grader.prompt!r}" for grader in graders)
-        raise InputError(f"{file}: several graders labelled its passages; name one: {choices}")
+        raise InputError(f"{file}: several graders labelled its passages; choose one of them: {choices}")
     return graded.direct[graders[0]], graded.labels
 
 

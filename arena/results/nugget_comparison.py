@@ -342,7 +342,7 @@ def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(record, Mapping) for record in runs.values()):
-        raise DataError(path, "lacks the object 'runs' of the JSON that 'ragleague nuggets score --format json' writes")
+        raise DataError(path, "must have an object 'runs', as 'ragleague nuggets score --format json' writes it")
     for run, record in runs.items():
         for name in numbers:
             if not isinstance(record.get(name), int | float | None):
