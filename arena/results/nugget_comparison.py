@@ -119,7 +119,7 @@ def compare_conditions(
     scored = ~np.isnan(a.run_scores) & ~np.isnan(b.run_scores)
     runs = [run for run, has_both in zip(common, scored, strict=True) if has_both]
     if len(runs) < _MIN_RUNS:
-        available = f"{len(runs)} with a score in both files, of {len(first.runs)} and {len(second.runs)} runs"
+        available = f"{len(runs)} with a score in both files, out of {len(first.runs)} and {len(second.runs)}"
         raise InputError(
             f"{first.path} and {second.path}: a comparison of rankings needs {_MIN_RUNS} runs; there are {available}"
         )
