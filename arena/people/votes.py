@@ -1,4 +1,4 @@
-"""Import and export of people's annotations: tables in the format of judges' tables, qrels and nugget assignments."""
+"""Import and export of people's annotations, as tables, qrels or files of nugget assignments."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ FAILED_LABELS: Final = "labels that failed"
 
 
 class ImportedVotes(Struct, frozen=True):
-    """Annotations from a file that match the tournament's current texts.
+    """Annotations read from a file, and how many were skipped because they do not fit the tournament.
 
     Attributes:
-        annotations: the annotations to add to the store.
+        annotations: annotations of answers and documents that the tournament has, to add to its store.
         left_out: number of skipped annotations, by reason.
     """
 
@@ -49,9 +49,10 @@ class ImportedVotes(Struct, frozen=True):
 
 
 def write_table(out: Path, kind: JudgedKind, annotations: Sequence[Annotation]) -> None:
-    """Write annotations as a table; labels of one annotator as qrels if the file's name ends in ``.qrels``.
+    """Write annotations of one kind to a table, or relevance labels to qrels if the file's name ends in ``.qrels``.
 
-    In verdicts, ``agent_a`` is the agent whose answer the annotator saw first.
+    In a table of verdicts, ``agent_a`` is the agent whose answer the annotator saw first. Qrels do not name annotators,
+    so they must have the labels of only one.
     """
     if kind is VERDICT:
         verdicts = [
@@ -84,25 +85,30 @@ def write_table(out: Path, kind: JudgedKind, annotations: Sequence[Annotation]) 
 
 
 def holds_assignments(file: Path) -> bool:
-    """Whether the file's columns are those of nugget assignments as nuggetizer writes them."""
+    """Whether the file is JSON lines with a ``nuggets`` column, as nuggetizer writes nugget assignments."""
     return known_format(file) == "jsonl" and "nuggets" in read_columns(file)
 
 
 def read_table(
     file: Path, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
 ) -> ImportedVotes:
-    """Read a table or qrels as annotations of the tournament's current texts; the columns determine the kind.
+    """Read people's labels from a table or qrels as annotations; the columns determine the kind of annotation.
+
+    Labels of answers or documents that the tournament does not have are skipped and counted.
 
     Args:
-        file: see ``read_opinions``.
+        file: the table or qrels file, in a format that ``read_opinions`` reads.
         data: the tournament's dataset.
         annotator: the name of the annotator of all rows; by default the name in the table, or else the file's name.
-        reading: how to read the table.
+        reading: options such as other column names.
     """
     table = read_opinions(file, reading)
     kind = kind_of(table.level)
     if kind is NUGGETS:
-        raise DataError(file, "is a table of nuggets; give a file of assignments, as 'export votes' writes it")
+        raise DataError(
+            file,
+            "is a table of nugget labels; import a file of nugget assignments, as 'export votes' writes it",
+        )
     opinions = table.groups.get("", ())
     raters = sorted({opinion.rater for opinion in opinions})
     if annotator is not None and len(raters) > 1:
@@ -119,9 +125,10 @@ def read_table(
 
 
 def assignments_of(banks: Banks, answers: Iterable[Answer], annotations: Sequence[Annotation]) -> list[Assignment]:
-    """Convert one annotator's annotations to assignments of the current nuggets; skips answers without any.
+    """Convert one annotator's nugget labels to assignments, one per answer; skips answers without a label.
 
-    A nugget without a label gets ``None``. Empty answers are included unless the annotator has no labels at all.
+    In an assignment, a nugget without a label gets ``None``. Empty answers get an assignment without being labelled,
+    unless the annotator has no labels at all.
     """
     if all(annotation.value is None for annotation in annotations):
         return []
@@ -145,7 +152,10 @@ def assignments_of(banks: Banks, answers: Iterable[Answer], annotations: Sequenc
 def imported_assignments(
     assignments: Iterable[Assignment], banks: Banks, answers: Mapping[tuple[str, str], Answer], annotator: str
 ) -> ImportedVotes:
-    """Convert a person's assignments to annotations of the tournament's answers, matched by run, query and nugget."""
+    """Convert one person's nugget assignments to annotations of the tournament's answers.
+
+    Assignments are matched to answers and nuggets by run, query and nugget id.
+    """
     annotations: list[Annotation] = []
     left_out = dict.fromkeys((UNKNOWN_ANSWERS, CHANGED_ANSWERS, UNKNOWN_NUGGETS, FAILED_LABELS), 0)
     for assignment in assignments:
@@ -181,7 +191,7 @@ _COLUMNS: Final = (
 
 
 class VoteCounts(Board, frozen=True):
-    """Board with the number of annotations per annotator and kind."""
+    """The number of people's annotations, by annotator and kind."""
 
     tournament: str
     table: Table

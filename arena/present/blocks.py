@@ -1,4 +1,4 @@
-"""Building blocks of boards: sections of tables, figures, checks, remarks and pictures. All texts are plain text."""
+"""Building blocks of results: sections with tables, figures, checks, remarks and pictures. All texts are plain text."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unk
 
 
 class Figure(Struct, frozen=True):
-    """A single figure outside a table.
+    """A single number with its name, shown outside a table.
 
     Attributes:
-        low, high: ends of the value's interval; ``None`` without an interval.
+        low, high: ends of the value's confidence interval; ``None`` without an interval.
     """
 
     name: str
@@ -73,12 +73,11 @@ class Check(Struct, frozen=True):
 
 
 def passed(ok: bool) -> Status:
-    """Status of a check with a known result: ``passed`` or ``failed``."""
     return "passed" if ok else "failed"
 
 
 def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
-    """Status of a check that a figure is from ``least`` to ``most``; unknown if its interval does not decide."""
+    """Status of a check that an estimate is from ``least`` to ``most``; unknown if its interval crosses a limit."""
     if figure.low is None or figure.high is None:
         return "unknown"
     if least <= figure.low and figure.high <= most:
@@ -93,7 +92,7 @@ class Checks(Struct, frozen=True):
 
 
 class VerdictCard(Struct, frozen=True):
-    """A card with the conclusion.
+    """A card that states the conclusion of a leaderboard.
 
     Attributes:
         standing: how certain the conclusion is, which sets the colour: ``decided``, ``care`` or ``none``.
@@ -117,7 +116,7 @@ class Commands(Struct, frozen=True):
 
 
 class Thread(Struct, frozen=True):
-    """Earlier messages of a query's conversation, collapsed under a title, and the last ones open; for HTML."""
+    """Messages of a conversation for HTML; all but the last ``open`` messages are collapsed under a title."""
 
     messages: Sequence[Message]
     title: str = "Said before it"
@@ -128,7 +127,7 @@ Block: TypeAlias = "Table | Figures | Checks | VerdictCard | Remarks | Commands 
 
 
 class Section(Struct, frozen=True):
-    """A titled part of a board.
+    """A part of a result, with a title and blocks such as tables.
 
     Attributes:
         ident: HTML anchor, unique among the sections on a page.
@@ -142,13 +141,13 @@ class Section(Struct, frozen=True):
 
 
 class Board(Struct, frozen=True):
-    """Base class of boards: frozen records of results that renderers turn into text, HTML or files."""
+    """Base class of results that can be shown as text or HTML, or written to files."""
 
     def sections(self) -> Sequence[Section]:
         raise NotImplementedError
 
     def tables(self) -> list[Table]:
-        """All tables of the sections; exports to CSV, Markdown, HTML and LaTeX use the first."""
+        """All tables in the board's sections; exports to CSV, Markdown, HTML and LaTeX use the first one."""
         return [block for section in self.sections() for block in section.blocks if isinstance(block, Table)]
 
     def pictures(self) -> list[Picture]:
@@ -157,7 +156,7 @@ class Board(Struct, frozen=True):
         return [block for section in self.sections() for block in section.blocks if isinstance(block, Picture)]
 
     def checks(self) -> Sequence[Check]:
-        """Trust checks of the leaderboard that the board is based on; none by default."""
+        """Checks of whether the board's leaderboard can be trusted; empty unless a subclass has such checks."""
         return ()
 
     def json(self) -> Any:
@@ -165,7 +164,10 @@ class Board(Struct, frozen=True):
 
 
 def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -> str:
-    """A phrase on how to get the missing judgments; advises another run only if it would request some of them."""
+    """Advice, as a phrase, on how to get the missing judgments; says "run again" only if a run would request some.
+
+    ``causes`` has the number of failed judgments by cause, ``left`` is the number of judgments not requested yet.
+    """
     if imported:
         return "judge the rest with the tool that made these judgments, and import all of them again"
     why = "'ragleague failures' says what helps where a reply was unusable"

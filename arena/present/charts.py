@@ -1,4 +1,4 @@
-"""Draws pictures as SVG without other libraries: charts for pages, and files of all kinds of pictures."""
+"""Draws pictures as SVG without a plotting library: charts for pages, and all kinds of pictures for files."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from judges.errors import MissingExtraError
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
 _COLOURS: Final[Mapping[Look, str]] = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}
 _DRAWN: Final[Sequence[Look]] = ("quiet", "grey", "orange", "blue")
-"""Looks of dots in drawing order: dots with the last look are on top."""
+"""Looks of dots in drawing order: later ones cover earlier ones."""
 _LOW, _EVEN, _HIGH = (239, 188, 143), (244, 244, 242), (143, 194, 226)
-"""Colours of cells at strengths -1, 0 and 1, as (red, green, blue)."""
+"""Colours of matrix cells of strength -1, 0 and 1, as (red, green, blue)."""
 _DARK: Final = "#1a1a1a"
 _WIDTH, _HEIGHT = 440, 320
 _LETTER, _TALL = 6.5, 12
@@ -40,7 +40,7 @@ _LETTER, _TALL = 6.5, 12
 _MOST_NAMED: Final = 30
 _NAME: Final = 40
 _STEP: Final = 26
-"""Height of a panel row and width of a cell column, in pixels; halved with more than ``_MOST_ROOMY`` rows."""
+"""Height of a row in pixels, and width of a cell in a panel; panels with more than ``_MOST_ROOMY`` rows use half."""
 _MOST_ROOMY: Final = 20
 _STRIP: Final = 110
 _FEW_TICKS: Final = 3.0
@@ -93,13 +93,13 @@ def png(*pictures: Picture) -> bytes:
     try:
         import vl_convert
     except ImportError as error:
-        raise MissingExtraError("png", "a .png picture (.svg and .html work without)") from error
+        raise MissingExtraError("png", "a .png picture (.svg and .html need no extra)") from error
 
     return vl_convert.svg_to_png(svg(*pictures), scale=2)
 
 
 def inline_svg(picture: Chart) -> str:
-    """SVG element of the chart for an HTML page, in the page's text colour, with its links."""
+    """SVG element of the chart for an HTML page, in the page's text colour; its dots are links."""
     return _root(_points(picture, linked=True))
 
 
@@ -126,7 +126,7 @@ def _titled(picture: Picture) -> _Drawing:
 
 
 def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
-    """Draw a chart; dots get links only with ``linked``, because relative links do not work in files."""
+    """Draw a scatter chart; ``linked`` turns its dots into links, which do not work in files."""
     dots = picture.dots
     xs = [end for dot in dots for end in (dot.x, *(dot.x_ends or ()))] + [x for x, _ in picture.path]
     ys = [end for dot in dots for end in (dot.y, *(dot.y_ends or ()))] + [y for _, y in picture.path]
@@ -189,7 +189,7 @@ def _path(points: Sequence[tuple[float, float]], *, stepped: bool) -> str:
 
 
 def _label_sides(dots: Sequence[Dot], positions: Sequence[tuple[float, float]]) -> dict[int, bool]:
-    """For each dot (by index) whose name fits, whether the name is left of the dot; the first dots have priority."""
+    """Whether a dot's name goes to its left, by index of the dot; leaves out dots without room for their name."""
     occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(dots, positions, strict=True) if dot.look != "quiet"]
     sides: dict[int, bool] = {}
     for at, (dot, (x, y)) in enumerate(zip(dots, positions, strict=True)):
@@ -236,7 +236,7 @@ def _with_interval(mark: Mark, axis: _Axis, y: float, tooltip: str) -> str:
 
 
 def _mark(x: float, y: float, look: Look, tooltip: str = "") -> str:
-    """Draw a disc, square or triangle, so that looks also differ without colours."""
+    """Draw a mark as a disc, a square or a triangle, so that looks differ even without colours."""
     hint, style = _hint(tooltip), {"fill": _COLOURS[look]}
     if look == "orange":
         return _element("rect", hint, x=x - 4, y=y - 4, width=8, height=8, **style)

@@ -1,4 +1,4 @@
-"""Writes tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, and pictures as files; markup escapes all texts."""
+"""Writes tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, and pictures as files; escapes all texts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from retrieval_eval.data.files import open_replacing
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]()!|~$#]|:(?=\S)|(?<=/)/|(?<=\w)\.(?=[^\W\d])")
 """Matches characters to escape with a backslash: CommonMark and GitHub markup, and starts of automatic links."""
 _MARKDOWN_START: Final = re.compile(r"^(\d*)([-+=](?!\d)|(?<=\d)\.(?=\s|$))")
-"""Matches other starts of a paragraph that Markdown reads as a list, a heading or a rule."""
+"""Matches the start of a paragraph that Markdown would read as a list, a heading or a rule."""
 _ALIVE: Final = re.compile(
     r"(?<=@)(?=\w)(?!(?<=[a-z0-9_)]@)\d{1,3}(?!\.?[\w@/-]))"  # a mention or an address, but not the depth of a measure
     r"|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)"  # an issue
@@ -51,12 +51,12 @@ _ALIVE: Final = re.compile(
     r"|(?<=//)(?=[^\s/?#]*\.)|(?<=\bwww)(?=\.)",  # a web address
     re.IGNORECASE,
 )
-"""Matches positions where a code host would turn rendered text into a link, mention or emoji despite escapes."""
+"""Matches positions in a text where a code host (GitHub) makes links, mentions or emoji despite Markdown escapes."""
 _COMMIT: Final = re.compile(r"(?<![a-z0-9_])[0-9a-f]{7,}(?![a-z0-9_])", re.IGNORECASE)
 _NO_COMMIT: Final = 6
-"""Longest run of hexadecimal digits that no code host reads as a commit."""
+"""Code hosts do not read this many hexadecimal digits in a row, or fewer, as a commit hash."""
 _BREAK: Final = "\u200b"
-"""Zero-width space, inserted to break up such texts; ``printable`` escapes all others."""
+"""Zero-width space, inserted to break up links, mentions and hashes; ``printable`` escapes those in the input."""
 _LATEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -76,7 +76,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First characters of a cell that some spreadsheets run as a formula (OWASP, "CSV Injection")."""
 _PLOTS: Final = (".svg", ".png", ".html")
 _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
-"""Matches a number or an interval, which may begin with a minus without being a formula."""
+"""Matches a number or an interval, which is not a formula even if it begins with a minus."""
 
 
 def csv_text(table: Table) -> str:
@@ -86,7 +86,7 @@ def csv_text(table: Table) -> str:
 
 
 def spreadsheet(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """CSV for spreadsheets: an apostrophe precedes texts that a spreadsheet would run as a formula."""
+    """CSV for spreadsheets; texts that a spreadsheet would run as a formula get a leading apostrophe."""
     return written([*map(_formula_safe, headings)], [[_formula_safe(cell) for cell in row] for row in rows], "\r\n")
 
 
@@ -110,7 +110,7 @@ def markdown(table: Table) -> str:
 
 
 def html_block(block: Block) -> str:
-    """A block as HTML for reports and pages; needs the style sheet ``arena.present.markup.STYLE``."""
+    """HTML of a block for reports and pages, which need the style sheet ``arena.present.markup.STYLE``."""
     return _DRAWN.get(type(block), markup.html)(block)
 
 
@@ -155,7 +155,7 @@ def _check(check: Check) -> str:
 
 
 def _strip(block: Checks) -> str:
-    """Names of failed checks and the number of other checks; both expand, or link to the list on the same page."""
+    """HTML of checks in one line: names of failed checks, and counts of the others; a click shows their details."""
     parts = [_folded(check.name, [check], block.link) for check in block.items if check.status == "failed"]
     for status in ("unknown", "passed"):
         if checks := [check for check in block.items if check.status == status]:
@@ -212,7 +212,7 @@ _DRAWN: Final[Mapping[type, Callable[[Any], str]]] = {
     Commands: lambda block: f"<pre>{chr(10).join(map(escaped, block.lines))}</pre>",
     Thread: _thread,
 }
-"""The function that renders each kind of block, except pictures."""
+"""Functions that render blocks as HTML, by type of block; for pictures, see ``markup.html``."""
 
 
 def _meanings(columns: Sequence[ShownColumn]) -> str:
@@ -236,7 +236,7 @@ def latex(table: Table) -> str:
 
 
 def document(sections: Iterable[Section], form: str) -> str:
-    """The tables, checks and remarks of the sections as text to paste into a page; ``form`` is ``md`` or ``html``."""
+    """The sections' tables, checks and remarks as text to paste into a page; ``form`` is ``md`` or ``html``."""
     parts = []
     for block in (block for section in sections for block in section.blocks):
         if isinstance(block, Remarks):
@@ -270,7 +270,7 @@ def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
     if kind not in _PLOTS:
         raise DataError(path, f"the name of a plot must end in {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
     if not pictures:
-        raise DataError(path, "there is nothing to plot: the results have no figure yet")
+        raise DataError(path, "there is nothing to plot: none of the results has a value yet")
     from arena.present import charts
 
     if kind == ".png":
@@ -358,15 +358,15 @@ def _plain(text: str) -> str:
 
 
 MARK: Final = "<!doctype html>\n<!-- ragleague report -->\n"
-"""First lines of every report; commands replace an existing file only if it begins with them."""
+"""First lines of every report file; commands that write reports overwrite an existing file only if it has them."""
 
 
 class Report(Struct, frozen=True):
     """Contents of a report page.
 
     Attributes:
-        opening: blocks of the first screen, the verdict first.
-        made: time of writing, and version of the program.
+        opening: blocks at the top of the page, beginning with the verdict card.
+        made: text with the time at which the report was written and the version of ragleague.
         style: address of the style sheet; if empty, the page contains the style sheet.
     """
 
@@ -379,7 +379,7 @@ class Report(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Title of the window: the name and the headline of the verdict."""
+        """Title of the HTML page: the report's name and the headline of its verdict card."""
         return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, VerdictCard))])
 
 
@@ -417,5 +417,5 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Replace control and direction characters in texts by escapes; ``Markup`` passes unchanged."""
+    """Escape control and direction characters in a template's value, if it is a string but not ``Markup``."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

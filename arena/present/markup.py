@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
-"""Largest number of rows or columns with a roomy layout; with more, cells contain only their figures."""
+"""In a matrix with more rows or columns than this, a cell has room for a figure only."""
 _LONG: Final = 5
 _LONG_NAME: Final = 60
 _MOST_STEPS_OF_STRIP: Final = 3.5
@@ -112,7 +112,7 @@ def _mark(mark: Mark, scale: Scale) -> str:
 
 
 def _bar(kind: str, ends: Sequence[tuple[float, str]]) -> str:
-    """A row of table cells; ``ends`` has, for each cell, its right end in percent of the width, and its CSS class."""
+    """An HTML table of one row that draws a bar; ``ends`` has each cell's right end, in percent, and its CSS class."""
     cells, start = [], 0.0
     for end, name in ends:
         width = max(end - start, 0.01)  # HTML ignores a width of 0
@@ -146,7 +146,7 @@ def _matrix(picture: Matrix) -> str:
 
 
 def _in_row(cells: Sequence[MatrixCell | None], *, dense: bool) -> tuple[str, str]:
-    """HTML of a row of a matrix: an attribute of the row, and the cells.
+    """HTML of one row of a matrix: the row's ``data-cells`` attribute, which may be empty, and its cells.
 
     A browser is slow with thousands of attributes and links. So in a dense matrix with links, one attribute of the row
     has the addresses and tooltips of all its cells: two lines with the common prefixes, then one line per cell. The
@@ -230,13 +230,13 @@ def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> 
 
 
 def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:
-    """The axis of a column that shows its figures as drawings; ``None`` without figures."""
+    """The axis on which a table column draws its estimates; ``None`` if no estimate has a value."""
     marks = [Mark(figure.value, figure.low, figure.high) for figure in figures if figure.value is not None]
     return Scale(ends_of(marks), form) if marks and form is not None else None
 
 
 def in_cell(figure: Estimate, scale: Scale | None) -> str:
-    """The figure with its interval as a drawing for a table cell; empty without a value or scale."""
+    """Drawing of an estimate and its interval for a table cell; empty without a value or an axis."""
     if figure.value is None or scale is None:
         return ""
     kind, bar = f"field ticks-{len(scale.ticks) - 1}", _mark(Mark(figure.value, figure.low, figure.high), scale)
@@ -252,18 +252,18 @@ def _ticks(scale: Scale) -> str:
 
 
 def linked(markup: str, link: str) -> str:
-    """The markup as a link, if the address is not empty and is ``safe``; otherwise unchanged."""
+    """Wrap HTML in a link if the address is ``safe``; otherwise return it unchanged."""
     return f'<a href="{escape(link)}">{markup}</a>' if safe(link) else markup
 
 
 def clamped(name: str, cell: str = "") -> str:
-    """A name, or the HTML of its cell; CSS cuts a long one after a few lines, and a tooltip has the whole name."""
+    """HTML of a name, or ``cell`` in its place; CSS cuts a long name after a few lines, and a tooltip has all of it."""
     cell = cell or escaped(name)
     return f'<span class="clamped" title="{escaped(name)}">{cell}</span>' if len(name) > _LONG_NAME else cell
 
 
 def escaped(text: str) -> str:
-    """The text for HTML, with its control characters visible."""
+    """Escape a text for HTML and make its control characters visible."""
     return escape(printable(text))
 
 

@@ -72,7 +72,7 @@ class Number(Struct, frozen=True):
 
 
 class Percent(Number, frozen=True):
-    """Format of shares in percent; never rounds to 0 % or 100 %, but writes "under 0.1" or "over 99.9"."""
+    """Format of shares in percent; a share that would round to 0 % or 100 % reads "under 0.1" or "over 99.9"."""
 
     unit: str = "%"
     factor: float = 100
@@ -133,7 +133,7 @@ NumberForm: TypeAlias = TextForm | Number
 
 WORDS: Final = TextForm()
 ALIGNED: Final = TextForm(numeric=True)
-"""Texts with numbers, such as "3 of 4", aligned to the right."""
+"""Format of texts with numbers, such as "3 of 4", which align to the right."""
 COUNT: Final = Count(1)
 POINTS: Final = Number(0)
 SIGNED: Final = Number(0, signed=True)
@@ -176,7 +176,7 @@ def bracketed(estimate: Estimate, form: NumberForm) -> str:
 
 
 def counted(count: float, singular: str, plural: str = "") -> str:
-    """A number with its noun in singular or plural; the default plural adds an s."""
+    """A count with its noun, as in "1 game" and "3 games"; the default plural adds an s."""
     return f"{COUNT.write(count)} {singular if count == 1 else plural or f'{singular}s'}"
 
 
@@ -185,7 +185,7 @@ def capital(text: str) -> str:
 
 
 def listed(words: Sequence[str], most: int | None = None) -> str:
-    """A list as in a sentence: "a, b and c"; if there are more than ``most`` words, "a, b and 3 more"."""
+    """Join words as in a sentence: "a, b and c"; if there are more than ``most`` words, "a, b and 3 more"."""
     if most is not None and len(words) > most:
         words = [*words[:most], f"{len(words) - most} more"]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -22,7 +22,7 @@ _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 
 
 class _Figure(Struct, frozen=True):
-    """What every picture has.
+    """Base of all pictures: the name and the texts of a picture.
 
     Attributes:
         name: file name without ending, unique among the pictures on a page.
@@ -37,10 +37,10 @@ class _Figure(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """A figure drawn in a picture, with its interval if it has one.
+    """A value drawn in a picture, with its interval if it has one.
 
     Attributes:
-        flag: why the figure needs attention; empty if it does not.
+        flag: why the value needs attention; empty if it does not.
     """
 
     value: float
@@ -54,7 +54,7 @@ class Mark(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A row of ``Whiskers``: a name and its figures.
+    """A row of ``Whiskers``: a name and its values.
 
     Attributes:
         tag: text in a box after the name.
@@ -67,10 +67,10 @@ class Line(Struct, frozen=True):
 
 
 class Whiskers(_Figure, frozen=True):
-    """Figures with their intervals on one axis, one row per name.
+    """A picture of values with their intervals on one axis, one row per name.
 
     Attributes:
-        legend: meaning of each look, if there are several.
+        legend: what the marks of each look show, if several looks are used.
     """
 
     lines: Sequence[Line]
@@ -97,7 +97,7 @@ class MatrixCell(Struct, frozen=True):
 
 
 class Matrix(_Figure, frozen=True):
-    """A matrix of cells; ``corner`` says what its rows and columns are, ``links`` are by name of either."""
+    """A matrix of cells; ``corner`` says what its rows and columns are, ``links`` has addresses by their names."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -136,7 +136,7 @@ class Chart(_Figure, frozen=True):
 
     Attributes:
         dots: the dots; if there is no room for all labels, the first dots are labelled.
-        stepped: whether the line has steps, as for a Pareto front.
+        stepped: whether the line along ``path`` has steps, as for a Pareto front.
     """
 
     across: str
@@ -149,7 +149,7 @@ class Chart(_Figure, frozen=True):
 
 
 class Strip(Struct, frozen=True):
-    """A panel of ``Aligned`` with figures and their intervals on one axis."""
+    """A panel of ``Aligned`` that shows a value and its interval for each row, on one axis."""
 
     title: str
     marks: Mapping[str, Mark]
@@ -158,14 +158,14 @@ class Strip(Struct, frozen=True):
 
 
 class CellPanel(Struct, frozen=True):
-    """A panel of ``Aligned`` with a square matrix of cells: one numbered column per row of the picture."""
+    """A panel of ``Aligned`` with a square matrix of cells: the picture's rows are also its columns, by number."""
 
     title: str
     cells: Mapping[tuple[str, str], MatrixCell]
 
 
 class Aligned(_Figure, frozen=True):
-    """Panels side by side that share the same numbered rows."""
+    """A picture of panels side by side that share the same numbered rows."""
 
     rows: Sequence[str]
     panels: Sequence[Strip | CellPanel]
@@ -177,7 +177,7 @@ Picture: TypeAlias = Whiskers | Matrix | Chart | Aligned
 
 
 def nowhere(*_: object, **__: object) -> str:
-    """Returns no address; the ``link`` of a board without pages to link to."""
+    """An empty address, whatever the arguments: the ``link`` function where there are no pages to link to."""
     return ""
 
 
@@ -200,7 +200,10 @@ def of_table(
     names: int = 1,
     zero: bool = False,
 ) -> list[Whiskers]:
-    """Draw columns of a table on one axis, a line per row; ``names`` is the number of columns that name a row."""
+    """Picture of some columns of a table on one axis, a line per row; the first ``names`` columns name the row.
+
+    ``looks`` gives the key of the column that each look shows.
+    """
     columns = {look: next(column for column in table.columns if column.key == key) for look, key in looks.items()}
     lines = []
     for row in table.rows:
@@ -220,11 +223,11 @@ def of_table(
 
 
 _MOST_STEPS: Final = 5.0
-"""Largest number of steps of an axis between the smallest and the largest value."""
+"""Maximum number of steps between the ticks of an axis, from its smallest to its largest value."""
 
 
 class Scale:
-    """An axis from one round value to another that covers all values."""
+    """An axis that covers all values and has round numbers at both ends."""
 
     def __init__(self, values: Sequence[float], form: Number, most: float = _MOST_STEPS) -> None:
         self._form = form

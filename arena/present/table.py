@@ -15,21 +15,21 @@ from arena.present.numbers import COUNT, MISSING, WORDS, Number, NumberForm, bra
 from retrieval_eval.stats.estimate import PROVENANCE, Coefficient, Estimate
 
 INTERVAL: Final = "95% interval"
-"""Heading of the intervals of most figures."""
+"""Usual heading of a column of confidence intervals."""
 TableRow: TypeAlias = dict[str, Any]
-"""Values of a row by key of column."""
+"""Values of a table row, by column key."""
 
 
 class Column(Struct, frozen=True):
     """A column of a table.
 
     Attributes:
-        heading: heading for people; empty for a column that only programs get.
+        heading: heading for people; empty if only outputs for programs (CSV, JSON) have the column.
         meaning: what the values mean, in one sentence; if empty, the glossary's text for the heading.
         interval: heading of the column with the interval; empty if there is no interval. The ends are the row's
             ``KEY_low`` and ``KEY_high``, or the ends of the value if it is an ``Estimate``.
-        programs: whether programs get the column too.
-        link: key of the row's field with the address that the cell links to, on pages.
+        programs: whether outputs for programs have the column too.
+        link: key of the row's value that holds the address to which the cell links on pages.
     """
 
     key: str
@@ -80,7 +80,7 @@ def first(table: Table, most: int, how: str = "--most") -> Table:
 
 
 def for_programs(name: str, keys: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """A table for programs only, from rows of values in the order of ``keys``."""
+    """A table that only outputs for programs show; each row has its values in the order of ``keys``."""
     return Table(name, "", [Column(key, "") for key in keys], [dict(zip(keys, row, strict=True)) for row in rows])
 
 
@@ -95,7 +95,7 @@ def crossed(
 ) -> Table:
     """A table of counts by row and column; ``names`` are the unique names of rows and columns.
 
-    ``corner`` is the heading of the first column: what the rows and columns are.
+    ``corner`` is the heading of the first column and says what the rows and columns are.
     """
     rows, columns = names
     cells = [{"": row, **dict(zip(columns, line, strict=True))} for row, line in zip(rows, counts, strict=True)]
@@ -105,11 +105,11 @@ def crossed(
 
 
 class ShownColumn(NamedTuple):
-    """A column as text cells for people.
+    """A table column, converted to text cells for people.
 
     Attributes:
         numeric: whether cells align to the right, as numbers do.
-        values: sort keys: numbers, or lower ends of intervals; empty for texts.
+        values: numbers by which a page sorts the rows, for intervals their lower ends; empty for texts.
         form: number format; ``None`` for intervals and texts.
         links: addresses that the cells link to; empty without links.
     """
@@ -125,7 +125,7 @@ class ShownColumn(NamedTuple):
 
 
 def shown(table: Table) -> list[ShownColumn]:
-    """The columns of a table for people, without columns and intervals that have no values."""
+    """Convert a table to columns for people, leaving out columns and intervals without any value."""
     shown_columns = []
     for place, column in enumerate(table.columns):
         if not column.heading:
@@ -169,7 +169,7 @@ def records(table: Table) -> list[dict[str, Any]]:
 
 
 def keys(table: Table) -> list[str]:
-    """The keys of ``records``; works for a table without rows too."""
+    """Keys of the dictionaries that ``records`` returns, also for a table without rows."""
     return [key for key, _ in _fields(table, {})]
 
 
@@ -243,7 +243,7 @@ TERMS: Final[Mapping[str, str]] = {
     "Weight": "How much an item counts in the score.",
     "Won": "Rated games that the agent won.",
 }
-"""Glossary: the meaning of columns by heading."""
+"""Glossary: what a column means, by its heading."""
 
 
 _DECIMALS = 6
@@ -257,8 +257,8 @@ class Exact(float):
 def plain(value: Any, decimals: int = _DECIMALS) -> Any:
     """Convert a value to plain JSON types: records to dictionaries, arrays to lists, NaN to ``None``.
 
-    Numbers are rounded to ``decimals``; with more than the default they become ``Exact``, so that later calls keep
-    them.
+    Numbers are rounded to ``decimals``. If these are more than the default, numbers become ``Exact``, so that a later
+    call does not round them again.
     """
     if value is None or isinstance(value, bool | str | int | Enum | Exact):
         return value.value if isinstance(value, Enum) else value
@@ -277,12 +277,12 @@ def plain(value: Any, decimals: int = _DECIMALS) -> Any:
 
 
 def fields(record: Any, *names: str) -> TableRow:
-    """Some fields of a record by name; empty for ``None``."""
+    """The named fields of a record as a dictionary; empty if the record is ``None``."""
     return {} if record is None else {name: getattr(record, name) for name in names}
 
 
 def flat(record: Any) -> dict[str, Any]:
-    """The fields of a record or mapping; an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
+    """The fields of a record or mapping as a dictionary; an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
 
     A correlation also gets ``KEY_p``.
     """

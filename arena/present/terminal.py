@@ -21,17 +21,17 @@ from arena.present.numbers import clipped, printable
 from arena.present.table import ShownColumn, Table, shown
 
 WIDE: Final = 10_000
-"""Width of an output that is not a terminal: lines are not wrapped, so that they can be searched and compared."""
+"""Line width of output to a file or pipe: wide enough that lines are not wrapped and can be searched and compared."""
 _LONGEST: Final = 160
 _NARROWEST: Final = 8
 _WORD: Final = 24
-"""Longest word, in characters, that is broken only if the table does not fit otherwise."""
+"""Words of up to this many characters are broken only if the table does not fit otherwise."""
 _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
-"""Matches where a heading may break: at spaces, after the hyphen of a long word, before the depth of a measure."""
+"""Matches where a heading may break: at spaces, after the hyphen of a long word, before the ``@`` of a cutoff."""
 
 
 def show(console: Console, parts: Sequence[Section | Block]) -> None:
-    """Write sections or blocks with an empty line between them; skips pictures and other blocks for HTML."""
+    """Write sections or blocks to a terminal, with empty lines between them; skips blocks that need HTML."""
     blocks = [block for part in parts for block in (part.blocks if isinstance(part, Section) else [part])]
     texts = [block for block in blocks if isinstance(block, Table | Figures | Checks | Remarks | Commands)]
     for place, block in enumerate(own for own in texts if not isinstance(own, Table) or own.rows or own.notes):
@@ -41,7 +41,10 @@ def show(console: Console, parts: Sequence[Section | Block]) -> None:
 
 
 def fitted(forms: Iterable[Sequence[Section | Block]], width: int, lines: int) -> str:
-    """Text of the first (fullest) form that fits into ``lines`` lines of ``width`` characters, else of the last."""
+    """Text of the first of ``forms`` that fits into ``lines`` lines of ``width`` characters, otherwise of the last.
+
+    ``forms`` are versions of one output, from the fullest to the shortest.
+    """
     text = ""
     for form in forms:
         out = io.StringIO()
@@ -106,7 +109,7 @@ def _width_needed(console: Console, columns: Sequence[ShownColumn], layout: _Lay
 
 
 class _Layout(Struct, frozen=True):
-    """Settings that make a table fit.
+    """Settings that make a table fit the width of a terminal.
 
     Attributes:
         most: largest width of a column of words, in characters, before its texts fold; ``None`` for no folding.
@@ -120,7 +123,7 @@ class _Layout(Struct, frozen=True):
 
 
 def _laid_out(columns: Sequence[ShownColumn], layout: _Layout, *, widest: bool = False) -> Grid:
-    """The table in this layout; with ``widest`` it has a single row, with the widest cell of each column."""
+    """The table in this layout; with ``widest``, only the widest cell of each column, to measure the table's width."""
     gap, stacked, most, word = layout.gap, layout.stacked, layout.most, layout.word
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for place, column in enumerate(columns):

@@ -82,18 +82,18 @@ _DIGITS = 9
 
 
 class Belief(Struct):
-    """Normal posterior of the agents' strengths in log-odds: shapes (agents,) and (agents, agents)."""
+    """Normal posterior of the agents' strengths in log-odds; ``covariance`` has the shape (agents, agents)."""
 
     mean: Floats
     covariance: Floats
 
     def gap(self, a: Int32s, b: Int32s) -> tuple[Floats, Floats]:
-        """Mean and variance of each pair's difference."""
+        """Mean and variance of the strength of ``a`` minus that of ``b``, for pairs of agents."""
         variance = np.diag(self.covariance)
         return self.mean[a] - self.mean[b], variance[a] + variance[b] - 2 * self.covariance[a, b]
 
     def expect_game(self, a: int, b: int) -> None:
-        """Shrink the covariance as a game between a and b would; the outcome does not matter."""
+        """Update the covariance for one more game between a and b, whose outcome does not affect the covariance."""
         gap_covariance = self.covariance[:, a] - self.covariance[:, b]
         information = _bernoulli(self.mean[a] - self.mean[b])
         self.covariance -= (
@@ -104,7 +104,7 @@ class Belief(Struct):
 
 
 def belief(outcomes: Games) -> Belief:
-    """Laplace approximation of the posterior: its mode and the inverse curvature there."""
+    """Laplace approximation of the posterior of the agents' strengths: its mode and the inverse curvature there."""
     size = len(outcomes.agents)
     mean = np.zeros(size)
     for _ in range(100):
@@ -122,9 +122,9 @@ def belief(outcomes: Games) -> Belief:
 
 
 def log_gain(mean: Floats, variance: Floats) -> Floats:
-    """Log of the expected information, in nats, of one more game about which agent of a pair is better.
+    """Log of the information, in nats, that one more game of a pair is expected to give about which agent is better.
 
-    ``mean`` and ``variance`` are those of each pair's difference in log-odds, shape (pairs,).
+    ``mean`` and ``variance`` describe the difference in log-odds between the agents of each pair, shape (pairs,).
     """
     z = mean / np.sqrt(variance)
     ratio = variance * _bernoulli(mean)
@@ -139,8 +139,9 @@ def next_games(
 ) -> list[Meeting]:
     """The next batch of games; empty once the order is decided or no useful game remains.
 
-    ``asked`` are the games of all batches so far, ``outcomes`` those with a verdict; a game without one does not come
-    again. The same arguments give the same batch, so a resumed run with the same verdicts plays the same games.
+    ``asked`` are the games of all batches so far, ``outcomes`` the results of those with a verdict. A game that got no
+    verdict is not chosen again. The same arguments give the same batch, so a resumed run with the same verdicts plays
+    the same games.
     """
     so_far = decision(outcomes, settings)
     played = fixtures.played(asked)
@@ -164,7 +165,7 @@ def next_games(
 
 
 def _needed(so_far: Decision, posterior: Belief, settings: AdaptiveSettings) -> NDArray[np.bool_]:
-    """Which pairs to decide: all undecided pairs, or only undecided pairs of the agent most likely to be first."""
+    """Which pairs still need games, shape (agents, agents): all undecided pairs, or those of the likely winner."""
     if settings.decide == "order":
         return so_far.undecided
     unbeaten = ~so_far.beats.any(axis=0)
@@ -233,7 +234,7 @@ class Fixtures:
         return [Meeting(query_id, *self._names(pair)) for query_id in self._order(pair)[nth]]
 
     def played(self, meetings: Sequence[Meeting]) -> Int32s:
-        """Number of queries (or conversations) on which each pair has met, shape (pairs,)."""
+        """Number of queries (or conversations) on which each pair meets in ``meetings``, shape (pairs,)."""
         pairs_met = {
             (self._number[meeting.agent_a, meeting.agent_b], self._cluster[meeting.query_id]) for meeting in meetings
         }
@@ -263,15 +264,15 @@ def _seeded_random(seed: int, *names: str) -> float:
 
 
 STAKES: Floats = 2 * paired.STAKES
-"""Stakes for win shares p from 51 % to 99 %: the best stake for p is about 2 (2p - 1)."""
+"""Stakes of the bets that give the evidence, for win shares p from 51 % to 99 %: the best stake is about 2 (2p - 1)."""
 
 
 def outcomes_of(games: Games, agents: Sequence[str]) -> Games:
     """One outcome in [0, 1] per cluster and pair: the mean over its games.
 
     A pair has several games on a cluster with several judges, or if the cluster is a conversation of several turns.
-    ``agents`` are those of the tournament, also without a game. Games without a query, or of an agent that is not in
-    ``agents``, raise a ``ValueError``.
+    ``agents`` are all agents of the tournament, including those without a game. Games without a query, or of an agent
+    that is not in ``agents``, raise a ``ValueError``.
     """
     if games.cluster is None:
         raise ValueError("these games do not name their query: add it, so that repeated games can be recognised")
@@ -313,9 +314,9 @@ class AdaptiveSettings(Struct, frozen=True):
 
     Attributes:
         decide: decide all places (``order``) or only the first (``top``).
-        confidence: least probability that all claims at all looks are right.
+        confidence: minimum probability that all places decided during the schedule are right.
         batch: number of games chosen at a time; a game is one pair on one query, in both orders.
-        max_games: limit of games; ``None`` for all pairs on all queries.
+        max_games: maximum number of games; ``None`` for all pairs on all queries.
         seed: seed of the shuffle of queries and pairs.
     """
 
@@ -361,7 +362,7 @@ def decision(outcomes: Games, settings: AdaptiveSettings) -> Decision:
 
 
 def _places(beats: NDArray[np.bool_]) -> list[int]:
-    """Agents in the order of their decided places: each beats every agent not placed above it."""
+    """Agents whose place is decided, from the first place down: each beats every agent that is not placed above it."""
     placed: list[int] = []
     unplaced = np.ones(len(beats), np.bool_)
     while unplaced.any():

@@ -20,11 +20,11 @@ from arena.ratings.likelihood import PairCounts, cluster_counts, gradient_on, ma
 from retrieval_eval.stats.arrays import Floats
 
 _CELLS_IN_MEMORY = 2_000_000
-"""Maximum number of elements in the largest array for a chunk of samples (weighted counts or weights)."""
+"""Maximum number of elements in one array; bootstrap samples are processed in chunks of a matching size."""
 _CELLS_IN_CACHE = 100_000
-"""As ``_CELLS_IN_MEMORY`` for samples that iterate together, whose arrays fit the processor's cache."""
+"""The same limit for samples that are fitted together, low enough for the processor's cache."""
 _MAX_CACHED_DRAWS = 100_000_000
-"""Largest number of draws to cache, one byte each, for further ratings of the same number of queries."""
+"""Up to this many draws, of one byte each, are cached and used again by other ratings with as many queries."""
 _CHORD_STEPS = 30
 _SLOWEST_CONTRACTION = 0.5
 """If a chord step is longer than this share of the previous step, Newton's method takes over."""
@@ -65,10 +65,10 @@ def bootstrap(
     *,
     by_query: bool = True,
 ) -> Bootstrap | None:
-    """Resample the queries of ``games`` and fit each sample as ``fitted`` was; ``fitted`` comes from these games.
+    """Resample the queries of ``games`` and fit the model of ``fitted``, a fit to the same games, to each sample.
 
-    Games without a query, or without ``by_query``, are drawn one by one. The draws do not depend on the chunk size.
-    ``None`` for fewer than two queries (or games): one unit shows no variation.
+    Single games are drawn if the games do not name their query or ``by_query`` is false. The draws do not depend on the
+    chunk size. ``None`` for fewer than two queries (or games): one unit shows no variation.
     """
     clusters = None
     if by_query and games.cluster is not None:
@@ -102,7 +102,7 @@ def bootstrap(
 
 @lru_cache(maxsize=1)
 def _query_weights(units: int, samples: int, seed: int) -> tuple[NDArray[np.uint8], np.random.Generator]:
-    """How often each sample draws each query, and the generator after these draws.
+    """How often each sample draws each query, shape (samples, units), and the random generator after these draws.
 
     Cached because the ratings of each judge and of people need the same draws. A count never exceeds 255.
     """
@@ -118,9 +118,10 @@ def _multinomial(rng: np.random.Generator, units: int, size: int) -> NDArray[np.
 
 
 def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
-    """Ratings of ``games``, from which ``fitted`` comes, if each counts as often as its query, shape (samples, agents).
+    """Ratings if each game counts as often as ``weights`` says for its query, shape (samples, agents).
 
-    ``weights`` has shape (samples, queries), with queries numbered as in ``games.cluster``.
+    ``fitted`` is the fit to ``games`` without weights. ``weights`` has shape (samples, queries), with queries numbered
+    as in ``games.cluster``.
     """
     clusters = cluster_counts(games, fitted.counts, ordered=fitted.form.position)
     query_weights = weights[:, np.unique(np.asarray(games.cluster))]
@@ -134,7 +135,7 @@ def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
 
 
 def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generator) -> PairCounts:
-    """Counts of games drawn with replacement: multinomial draws, scaled so that fractional counts keep their total."""
+    """Outcome counts of games drawn one by one with replacement, scaled so that fractional counts keep their total."""
     observed = np.concatenate([fitted.counts.wins_a[0], fitted.counts.wins_b[0], fitted.counts.ties[0]])
     total = observed.sum()
     resampled = rng.multinomial(units, observed / total, size=size) * (total / units)
@@ -142,9 +143,10 @@ def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generat
 
 
 def _prior(fitted: BradleyTerry, counts: PairCounts) -> Floats:
-    """Virtual games of each sample, shape (samples, parameters): at least as many as for the point estimate.
+    """The prior's virtual games for each sample, shape (samples, parameters): at least those of the point estimate.
 
-    A sample with all outcomes of the original games needs no more than these, so only the other samples are checked.
+    A sample in which every outcome of the original games still occurs needs no more than these, so only the other
+    samples are checked.
     """
     prior = np.tile(fitted.prior, (len(counts.ties), 1))
     point = fitted.counts
@@ -165,11 +167,11 @@ def _prior(fitted: BradleyTerry, counts: PairCounts) -> Floats:
 def _refit(
     fitted: BradleyTerry, counts: PairCounts, prior: Floats, inverse: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """The maximum of every sample, and whether the iteration converged.
+    """Maximum-likelihood parameters of every sample, and whether the iteration converged.
 
     Most samples use chord iterations: these reuse the inverse curvature of the point estimate, so that a step costs one
-    gradient. A sample uses Newton's method if it needs more of the prior, lacks the ties of the point estimate, or its
-    chord steps shrink too slowly.
+    gradient. A sample uses Newton's method if its prior is not that of the point estimate, only one of the two has
+    ties, or its chord steps shrink too slowly.
     """
     settings, form = fitted.settings, fitted.form
     x, converged = np.tile(fitted.x, (len(prior), 1)), np.zeros(len(prior), np.bool_)
@@ -198,7 +200,7 @@ def _refit(
 def _chord(
     fitted: BradleyTerry, counts: PairCounts, inverse: Floats, signed: scipy.sparse.csc_array
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Chord iterations from the point estimate, and whether each sample converged.
+    """Parameters of each sample after chord iterations from the point estimate, and whether it converged.
 
     If steps shrink by a factor r, the maximum is at most r / (1 - r) times the last step away.
     """

@@ -54,7 +54,7 @@ class BradleyTerrySettings(Struct, frozen=True):
         centre: the mean rating, or the rating of ``anchor``.
         anchor: the agent whose rating is fixed at ``centre``; ``None`` fixes the mean of all agents.
         scale: points per factor of ten in odds.
-        prior_games: number of virtual draws against an average agent, only for agents without a finite maximum.
+        prior_games: number of virtual ties against an average agent, added only for agents without a finite maximum.
         max_iterations, tolerance: limits of Newton's method; it stops once the largest step, in log-odds, is below
             ``tolerance``.
     """
@@ -202,10 +202,10 @@ class Sandwich(Struct, frozen=True, eq=False):
 
 
 def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sandwich | None:
-    """Sandwich covariance of ``fitted``, which must come from ``games``.
+    """Sandwich covariance of the ratings of ``fitted``, which must be a fit to ``games``.
 
-    The scores of n clusters vary by (n - 1) / n too little around the fit. For each agent, n is the number of clusters
-    on which it plays: 5 for an agent with games on 5 of 40 queries.
+    The gradients of n clusters vary too little around the fit, by the factor (n - 1) / n, which is corrected for each
+    agent. There n is the number of clusters on which the agent plays: 5 for an agent with games on 5 of 40 queries.
 
     Games without a query count as independent. Returns ``None`` for fewer than two units, which show no variation.
     """
@@ -269,7 +269,7 @@ def cluster_scores(games: Games, fitted: BradleyTerry) -> Floats:
 
 
 def _game_scores(fitted: BradleyTerry) -> Floats:
-    """One row per pair and outcome, scaled so that the sum of squares equals that over single games."""
+    """Gradient of the log-likelihood by pair and outcome, scaled so that sums of squares equal those over games."""
     form, pairs = fitted.form, fitted.counts
     observed = np.concatenate([pairs.wins_a[0], pairs.wins_b[0], pairs.ties[0]])
     gap_slope, tie_slope = (np.concatenate(part) for part in single_game_slopes(fitted))
@@ -283,9 +283,9 @@ def _game_scores(fitted: BradleyTerry) -> Floats:
 
 
 def single_game_slopes(fitted: BradleyTerry) -> tuple[list[Floats], list[Floats]]:
-    """Slopes of the log-likelihood of one game per pair: by the gap and by the tie parameter.
+    """Derivatives of the log-likelihood of one game of each pair, by the gap and by the tie parameter.
 
-    Each list holds the slopes for a win of a, a win of b and a tie, in this order.
+    Each list has three arrays, for a win of a, a win of b and a tie.
     """
     form, pairs, x = fitted.form, fitted.counts, fitted.x
     gap = x[pairs.a] - x[pairs.b] + (x[form.agents] if form.position else 0.0)
@@ -303,11 +303,11 @@ Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated",
 ComponentLabels: TypeAlias = NDArray[np.intp]
 
 _CELLS = 4_000_000
-"""Maximum number of elements in the largest array for a chunk of samples."""
+"""Maximum number of elements in one array; samples are checked in chunks of a matching size."""
 
 
 class Problem(Struct, frozen=True):
-    """A reason why there is no maximum: its cause, the agents whose ratings are arbitrary, and a message."""
+    """Why the likelihood has no maximum: the cause, the agents whose ratings are therefore arbitrary, and a message."""
 
     cause: Cause
     agents: tuple[str, ...]
@@ -364,7 +364,7 @@ def _unsettled(form: ParameterForm, sample: PairCounts) -> NDArray[np.bool_]:
 
 
 def position_identified(counts: PairCounts) -> bool:
-    """Whether an order effect differs from every set of strengths; false, for example, if agent x is always first."""
+    """Whether the games can tell an order effect from strengths; not, for example, if agent x is always first."""
     played = counts.games[0] > 0
     if _in_both_orders(counts, played):
         return True
@@ -386,7 +386,7 @@ def _strongly_connected(counts: PairCounts) -> NDArray[np.bool_]:
 
 
 def _reaches_all(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether paths lead from the first node to all others, shape (nodes, nodes, graphs) to (graphs,)."""
+    """Whether paths lead from the first node of each graph to all others, shape (nodes, nodes, graphs) to (graphs,)."""
     reached = np.zeros(edges.shape[1:], np.bool_)
     reached[0] = True
     while True:
@@ -410,7 +410,7 @@ def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
 
 
 def _bounded(form: ParameterForm, counts: PairCounts) -> bool:
-    """Whether a strongly connected sample has a maximum in all its parameters."""
+    """Whether the likelihood of a strongly connected sample has a maximum."""
     tie_parameter = bool(form.tie_parameter(counts)[0])
     if not (tie_parameter or form.position):
         return True
@@ -420,9 +420,10 @@ def _bounded(form: ParameterForm, counts: PairCounts) -> bool:
 
 
 def _plainly_bounded(form: ParameterForm, counts: PairCounts) -> NDArray[np.bool_]:
-    """A cheap sufficient condition: in some pair both agents won (with an order effect, in both orders).
+    """Whether the likelihood has a maximum because both agents of some pair won; false does not mean that it has none.
 
-    If ties are half wins, a tie counts as well. Shape (samples,).
+    With an order effect, both must have won in both orders. If ties are half wins, a tie counts as a win of both. This
+    check is fast and spares most samples the full one. Shape (samples,).
     """
     split = (counts.wins_a > 0) & (counts.wins_b > 0)
     if not form.has_tie_parameter:
@@ -433,14 +434,14 @@ def _plainly_bounded(form: ParameterForm, counts: PairCounts) -> NDArray[np.bool
 
 
 def _in_both_orders(counts: PairCounts, chosen: NDArray[np.bool_]) -> bool:
-    """Whether both (a, b) and (b, a) are among the chosen pairs."""
+    """Whether some pair of agents was chosen in both orders, as (a, b) and as (b, a)."""
     has_pair = np.zeros((counts.agents, counts.agents), np.bool_)
     has_pair[counts.a, counts.b] = chosen
     return bool((has_pair & has_pair.T).any())
 
 
 def _has_recession(counts: PairCounts, form: ParameterForm, tie_parameter: bool) -> bool:
-    """Whether the likelihood never falls, and somewhere rises, along some direction of the parameters."""
+    """Whether the parameters can move in a direction in which the likelihood never falls and at some point rises."""
     present = (np.flatnonzero(outcome[0] > 0) for outcome in (counts.wins_a, counts.wins_b, counts.ties))
     sides = tuple(side[pairs].tobytes() for pairs in present for side in (counts.a, counts.b))
     return _recedes(counts.agents, form.position, tie_parameter, (counts.a.dtype.str, sides))
@@ -448,7 +449,7 @@ def _has_recession(counts: PairCounts, form: ParameterForm, tie_parameter: bool)
 
 @lru_cache(maxsize=4096)
 def _recedes(agents: int, position: bool, tie_parameter: bool, outcome_pairs: tuple[str, tuple[bytes, ...]]) -> bool:
-    """``_has_recession`` for the pairs with each outcome; cached, because fits and refits ask for the same pairs.
+    """``_has_recession``, given the pairs with each outcome; cached, because many fits have the same such pairs.
 
     ``outcome_pairs`` holds the dtype of the agents' numbers and six arrays as bytes: first and second agents of the
     pairs with a win of the first agent, with a win of the second, and with a tie.
@@ -499,19 +500,19 @@ def _beats(counts: PairCounts) -> NDArray[np.bool_]:
 
 
 def _settled_sets(beats: NDArray[np.bool_]) -> ComponentLabels:
-    """Label each agent with the first agent of its set; wins and ties connect a set both ways; shape (agents,)."""
+    """First agent of each agent's set, shape (agents,); wins and ties connect the agents of a set both ways."""
     reach = reachable(beats)
     first: ComponentLabels = np.argmax((reach & reach.T) | np.eye(len(beats), dtype=np.bool_), axis=1)
     return first
 
 
 def _linked_sets(beats: NDArray[np.bool_]) -> ComponentLabels:
-    """Label each agent with the first agent of its set; chains of games link all agents of a set; shape (agents,)."""
+    """First agent of each agent's set, shape (agents,); chains of games link all agents of a set."""
     return _settled_sets(beats | beats.T)
 
 
 def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
-    """A problem that names the agents that no chain of games links to the largest set; empty if there are none."""
+    """The problem that no chain of games links some agents to the largest set of agents; empty without such agents."""
     labels = _linked_sets(_beats(counts)[..., 0])
     if not labels.any():
         return []
@@ -523,7 +524,7 @@ def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Proble
 
 
 def _within_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
-    """Problems of agents that wins and ties do not connect in both directions to the rest of their linked set."""
+    """One problem for each set of linked agents that wins and ties do not connect to the others in both directions."""
     beats = _beats(counts)[..., 0]
     labels, linked = _settled_sets(beats), _linked_sets(beats)
     tail, head = beats.nonzero()
@@ -548,7 +549,10 @@ _SENTENCES: dict[Cause, str] = {
 
 
 def _outside_largest(labels: ComponentLabels, inside: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Which agents are outside the largest group ``inside``; all agents if no group of two or more is the largest."""
+    """Which agents are outside the largest group; all agents if no single group of two or more is the largest.
+
+    ``labels`` gives each agent's group; with ``inside``, only the groups of these agents are counted.
+    """
     counted = Counter(labels[inside].tolist() if inside is not None else labels.tolist()).most_common(2)
     label, size = counted[0]
     if size < 2 or (len(counted) > 1 and counted[1][1] == size):

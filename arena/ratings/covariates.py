@@ -52,16 +52,16 @@ _SAMPLE = 16
 _SAMPLED_FROM = 200_000
 """With this many games or more, a fit to every sixteenth game gives the starting point."""
 _NOT_IDENTIFIED = 1e-8
-"""If the agents leave less than this share of a covariate's variance unexplained, its effect is not identified."""
+"""If agents and order explain all of a covariate's variance but less than this share, its effect is not identified."""
 _NOT_HELD = 1e-3
-"""With less information than this (games per squared standard deviation) a coefficient has no finite maximum."""
+"""A covariate's coefficient has no finite maximum if its information (games per squared unit) is below this."""
 
 
 class Effect(Struct, frozen=True):
-    """Effect of a covariate on ratings.
+    """Effect of a covariate, such as the length of answers, on the outcome of games.
 
     Attributes:
-        points: rating points per unit of the covariate's difference.
+        points: advantage in rating points per unit by which the covariate of one answer exceeds that of the other.
         sd: sandwich standard error, clustered by query; ``None`` for a single query (or game).
     """
 
@@ -71,7 +71,7 @@ class Effect(Struct, frozen=True):
 
 
 class ControlledRating(Struct, frozen=True):
-    """An agent's controlled rating, its standard error (see ``Effect``), and the agent's raw rating, in points."""
+    """An agent's controlled rating, its clustered standard error, and the agent's raw rating, all in points."""
 
     agent: str
     rating: float
@@ -80,12 +80,12 @@ class ControlledRating(Struct, frozen=True):
 
 
 class Controlled(Struct, frozen=True):
-    """Raw and controlled ratings side by side.
+    """Ratings controlled for covariates, beside the raw ratings.
 
     Attributes:
         agents: one row per agent, best first.
         position_effect, position_sd: advantage of being shown first in points, and its standard error; ``None`` without
-            a position term, and the latter also if verdicts never vary with the position.
+            a position term. The standard error is also ``None`` if verdicts never vary with the position.
         tie_parameter: as in ``BradleyTerry``.
         problems: problems of the raw fit, and ``covariates`` if a coefficient has no maximum and rests on the weak
             prior.
@@ -103,9 +103,10 @@ class Controlled(Struct, frozen=True):
 
 
 def standardised_difference(of_a: Floats, of_b: Floats, *, log: bool = False) -> Floats:
-    """Difference between the two answers of each game, in standard deviations over all answers.
+    """Difference of a covariate between the two answers of each game, in its standard deviations over all answers.
 
-    ``log`` takes logarithms first, as for lengths; values below 1 count as 1. Shape (n,).
+    ``of_a`` and ``of_b`` are the covariate's values for the two answers, shape (n,). ``log`` takes their logarithms
+    first, as for lengths; values below 1 count as 1.
     """
     first, second = (np.log(np.maximum(side, 1.0)) if log else np.asarray(side, np.float64) for side in (of_a, of_b))
     spread = float(np.concatenate([first, second]).std())
@@ -122,7 +123,8 @@ def controlled_ratings(
 ) -> Controlled:
     """Fit ratings together with the effect of each covariate.
 
-    ``covariates`` has the difference a minus b of each game by name, shape (n,), see ``standardised_difference``.
+    ``covariates`` has, by name of covariate, the difference a minus b of each game, shape (n,); see
+    ``standardised_difference``.
 
     Raises:
         ValueError: there are no covariates, one has the wrong shape or a value that is not finite, or the effect of
@@ -184,7 +186,7 @@ def _position_sd(form: ParameterForm, covariance: Floats | None, points: float) 
 
 
 def _scales(games: Games, covariates: Mapping[str, Floats]) -> dict[str, float]:
-    """Root mean square of each covariate; the fit divides by it."""
+    """Root mean square of each covariate, by which the fit divides its values."""
     if not covariates:
         raise ValueError("there are no covariates: give at least one, or use bradley_terry")
     scales = {}
@@ -200,7 +202,7 @@ def _scales(games: Games, covariates: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _refuse_unidentified(data: GameData, names: tuple[str, ...]) -> None:
-    """Raise an error for covariates that the agents of a game determine, such as each agent's mean length."""
+    """Raise an error if a covariate follows from the agents of a game, such as each agent's mean length."""
     for step in (_SAMPLE, 1) if data.a.size >= _SAMPLED_FROM else (1,):
         sample = data.every(step)
         unexplained = _covariate_information(data.form, design_products(sample))
@@ -215,7 +217,7 @@ def _refuse_unidentified(data: GameData, names: tuple[str, ...]) -> None:
 
 
 def _fit(data: GameData, raw: BradleyTerry, names: tuple[str, ...]) -> tuple[Fit, tuple[Problem, ...]]:
-    """The fit and its problems; puts a weak prior on the covariates if there is no maximum without one."""
+    """Fit the model and find the fit's problems; covariates get a weak prior if the likelihood has no maximum."""
     form, without_covariates = data.form, data.form.agents + data.form.position
     prior, start = np.zeros(form.size), np.zeros(form.size)
     prior[:without_covariates], start[:without_covariates] = raw.prior[:without_covariates], raw.x[:without_covariates]
@@ -236,7 +238,7 @@ def _fit(data: GameData, raw: BradleyTerry, names: tuple[str, ...]) -> tuple[Fit
 
 
 def _covariate_information(form: ParameterForm, information: Floats) -> Floats:
-    """Information about the covariates given the strengths and the order effect (a Schur complement)."""
+    """Information on the covariates' coefficients, given the strengths and the order effect (a Schur complement)."""
     start = form.agents + form.position
     end = start + form.covariates
     cross = information[start:end, :start]
@@ -248,7 +250,7 @@ def _covariate_information(form: ParameterForm, information: Floats) -> Floats:
 def _effects(
     form: ParameterForm, scales: Mapping[str, float], x: Floats, covariance: Floats | None
 ) -> tuple[Effect, ...]:
-    """Effect per unit of each covariate, from the parameters and their covariance in points."""
+    """Effect of each covariate per unit, from the parameters ``x`` and their covariance, both in points."""
     return tuple(
         Effect(name, float(x[at]) / scale, None if covariance is None else float(np.sqrt(covariance[at, at])) / scale)
         for at, (name, scale) in enumerate(scales.items(), start=form.agents + form.position)
@@ -256,12 +258,15 @@ def _effects(
 
 
 _BLOCK = 8192
-"""Number of games in a block."""
+"""Number of games that are processed together."""
 _LARGEST_STEP = 4.0
 
 
 class GameData(NamedTuple):
-    """Games as arrays: agents, twice the score of a, covariates ``z`` (after the order effect, if any), and weights."""
+    """Games as arrays: agents, twice the score of a, design columns ``z``, weights, and whether any game is a tie.
+
+    The columns of ``z`` are a column of ones for the order effect, if it is estimated, and the covariates.
+    """
 
     form: ParameterForm
     a: NDArray[np.int64]
@@ -272,7 +277,6 @@ class GameData(NamedTuple):
     ties: bool
 
     def every(self, step: int) -> GameData:
-        """Every ``step``-th game."""
         sample = self._part(slice(None, None, step))
         return sample._replace(ties=bool((sample.twice == 1).any()))
 
@@ -286,27 +290,27 @@ class GameData(NamedTuple):
 
     @property
     def has_ties(self) -> bool:
-        """Whether to estimate the tie parameter: without ties its maximum is known."""
+        """Whether to estimate the tie parameter; if no game is a tie, its value is known."""
         return self.form.has_tie_parameter and self.ties
 
     def outcomes(self) -> Outcomes:
-        """Weight (or 1) of each game in the column of its outcome, 0 in the two others."""
+        """Weight of each game (1 without weights) in the array of its outcome, and 0 in the two other arrays."""
         columns = [(self.twice == value).astype(np.float64) for value in (2, 0, 1)]
         return Outcomes(*(columns if self.weight is None else [column * self.weight for column in columns]))
 
     def gaps(self, x: Floats) -> Floats:
-        """Gap of each game at the parameters ``x``, shape (n,)."""
+        """Gap (see module) of each game at the parameters ``x``, shape (n,)."""
         agents, extra = self.form.agents, self.z.shape[1]
         gaps: Floats = x[self.a] - x[self.b] + self.z @ x[agents : agents + extra]
         return gaps
 
     def tie(self, x: Floats) -> Floats:
-        """The tie parameter in ``x``, or its value for games without ties, shape (1,)."""
+        """The tie parameter of ``x``, or the value that excludes ties if no game is a tie, shape (1,)."""
         return np.array([x[-1] if self.has_ties else NO_TIES[self.form.ties]])
 
 
 class Fit(NamedTuple):
-    """Result of Newton's method: parameters, negative Hessian there, and whether it converged."""
+    """Result of Newton's method: the parameters, the negative Hessian at them, and whether the method converged."""
 
     x: Floats
     information: Floats
@@ -314,7 +318,7 @@ class Fit(NamedTuple):
 
 
 def game_data(games: Games, form: ParameterForm, columns: list[Floats]) -> GameData:
-    """Columns of games for the fit; ``columns`` are the covariates, in the order of the form's parameters."""
+    """Convert games to arrays for the fit; ``columns`` has the values of each covariate."""
     order = [np.ones(len(games))] if form.position else []
     twice = games.twice()
     z = np.column_stack([*order, *columns])
@@ -323,7 +327,7 @@ def game_data(games: Games, form: ParameterForm, columns: list[Floats]) -> GameD
 
 
 def maximise_over_games(data: GameData, start: Floats, prior: Floats, settings: BradleyTerrySettings) -> Fit:
-    """Maximise by Newton's method, which reuses a Hessian as long as each step is a tenth of the last or shorter.
+    """Maximise the likelihood by Newton's method; a Hessian is reused while each step is at most a tenth of the last.
 
     The function is concave, so a step is too long only if the slope along it has changed sign; it is halved until the
     new slope is at most half as large as the old one.
@@ -352,7 +356,7 @@ def maximise_over_games(data: GameData, start: Floats, prior: Floats, settings: 
 
 
 def gradient(data: GameData, x: Floats, prior: Floats) -> Floats:
-    """Gradient of the log-likelihood and prior, shape (parameters,)."""
+    """Gradient of the log-likelihood plus log-prior, shape (parameters,)."""
     agents, extra = data.form.agents, data.z.shape[1]
     result = np.zeros(data.form.size)
     for block in data.blocks():
@@ -366,7 +370,7 @@ def gradient(data: GameData, x: Floats, prior: Floats) -> Floats:
 
 
 def information(data: GameData, x: Floats, prior: Floats) -> Floats:
-    """Negative Hessian, with the agents' mean level fixed as in ``likelihood.information``."""
+    """Negative Hessian of log-likelihood and log-prior; the agents' mean is fixed as in ``likelihood.information``."""
     form, agents = data.form, data.form.agents
     result = np.zeros((form.size, form.size))
     for block in data.blocks():
@@ -379,7 +383,7 @@ def information(data: GameData, x: Floats, prior: Floats) -> Floats:
 
 
 def design_products(data: GameData) -> Floats:
-    """Cross products of the design columns, summed over games, shape (parameters, parameters)."""
+    """Cross products of the model's design columns, summed over games, shape (parameters, parameters)."""
     result = np.zeros((data.form.size, data.form.size))
     for block in data.blocks():
         weight = np.ones(block.a.size) if block.weight is None else block.weight
@@ -390,7 +394,8 @@ def design_products(data: GameData) -> Floats:
 def score_products(games: Games, data: GameData, x: Floats, *, by_query: bool) -> tuple[Floats, int]:
     """Sum over queries of u u', with u the gradient of a query's log-likelihood, and the number of queries.
 
-    Without queries the sum is over games; a row of weight w counts as w games.
+    The sum is over games if these do not name their query or ``by_query`` is false; a row of weight w counts as w
+    games.
     """
     if by_query and games.cluster is not None:
         scores = _cluster_scores(games, data, x)
@@ -423,7 +428,7 @@ def _cluster_scores(games: Games, data: GameData, x: Floats) -> Floats:
 
 
 def _reach(data: GameData, x: Floats, step: Floats) -> float:
-    """Fraction of a step to try first: it limits the longest component and keeps a Rao-Kupper threshold positive."""
+    """Fraction of a Newton step to try first; limits its largest component, keeps a Rao-Kupper threshold positive."""
     length = min(1.0, _LARGEST_STEP / max(float(np.abs(step).max()), 1e-300))
     if data.form.ties == "rao-kupper" and data.has_ties and x[-1] + length * step[-1] <= 0:
         length = min(length, -0.9 * x[-1] / step[-1])
@@ -431,7 +436,7 @@ def _reach(data: GameData, x: Floats, step: Floats) -> float:
 
 
 def _add(result: Floats, block: GameData, curvature: Curvatures) -> None:
-    """Add the games of a block, with these curvatures of each game, to a Hessian in place."""
+    """Add a block of games to a negative Hessian, in place; ``curvature`` has the second derivatives of each game."""
     agents, inside = block.form.agents, slice(block.form.agents, block.form.agents + block.z.shape[1])
     by_pair = np.bincount(block.a * agents + block.b, curvature.gap, agents**2).reshape(agents, agents)
     result[:agents, :agents] -= by_pair + by_pair.T
@@ -450,7 +455,7 @@ def _add(result: Floats, block: GameData, curvature: Curvatures) -> None:
 
 
 def _signed_sum(block: GameData, values: Floats) -> Floats:
-    """Sum of values per agent, positive in its games as a and negative in its games as b, shape (agents,)."""
+    """Sum of the games' values for each agent, added if the agent is a and subtracted if it is b, shape (agents,)."""
     agents = block.form.agents
     first, second = (np.bincount(side, values, agents).astype(np.float64) for side in (block.a, block.b))
     return first - second

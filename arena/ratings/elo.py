@@ -38,8 +38,8 @@ class EloRatings(Struct, frozen=True, eq=False):
     Attributes:
         agents: names, in the order of ``ratings``.
         ratings: mean rating, shape (agents,).
-        order_sd: sample standard deviation over orders, shape (agents,); NaN for a single order. It shows how much the
-            order of games matters, not how certain the rating is: it is not a standard error.
+        order_sd: sample standard deviation of the rating over orders, shape (agents,); NaN for a single order. It shows
+            how much the order of games matters, not how certain the rating is: it is not a standard error.
     """
 
     agents: tuple[str, ...]
@@ -51,20 +51,20 @@ def elo(games: Games, settings: RatingSettings | None = None) -> EloRatings:
     """Mean Elo ratings over random orders of the games.
 
     Games are sorted before the shuffle and each tournament has its own seed, so the result does not depend on the order
-    of rows or on the chunk size. Settings out of range and weights that are no whole numbers raise a ``ValueError``.
+    of rows or on the chunk size. Settings out of range, or weights that are not whole numbers, raise a ``ValueError``.
     """
     return elo_of(games.agents, sorted_games(games), settings)
 
 
 def sorted_games(games: Games) -> Packed:
-    """The games as sorted integers, so that the order of rows does not matter."""
+    """The games as sorted integers, which do not depend on the order of rows."""
     packed = _packed(games)
     packed.codes.sort()
     return packed
 
 
 def elo_of(agents: tuple[str, ...], played: Packed, settings: RatingSettings | None = None) -> EloRatings:
-    """Ratings from ``sorted_games``, which need far less memory than ``Games``."""
+    """Mean Elo ratings of ``played``, from ``sorted_games``, which needs far less memory than ``Games``."""
     chosen = settings or RatingSettings()
     finals = replay([played], chosen, starts(chosen.seed, chosen.tournaments))[0]
     spread = finals.std(axis=0, ddof=1) if chosen.tournaments > 1 else np.full(len(agents), np.nan)
@@ -103,10 +103,10 @@ States: TypeAlias = NDArray[np.uint64]
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-"""Increment and multipliers of SplitMix64."""
+"""Multipliers of SplitMix64; ``GAMMA`` is its increment."""
 
 STEPS = 64
-"""Entries of the table of powers per factor of two; the polynomial between entries is accurate to about one bit."""
+"""Number of entries per factor of two in the table of powers; the polynomial in between is accurate to about a bit."""
 REACH = 64 * STEPS
 """Odds beyond 2^64 are clamped to 2^64: the expected score differs by less than 1e-19."""
 POWERS: Floats = 2.0 ** (np.arange(-REACH, REACH + 1) / STEPS)
@@ -115,21 +115,21 @@ LN_STEP = math.log(2) / STEPS
 STEPS_PER_TENFOLD = math.log2(10) * STEPS
 
 _GAMES_AT_ONCE = 1 << 15
-"""Size of a block: games drawn and unpacked at once, over all tournaments, so that they stay in the cache."""
+"""Number of games, over all tournaments, that are drawn and unpacked at once: few enough for the processor's cache."""
 _BYTES_IN_MEMORY = 1 << 28
-"""Maximum size in bytes of the orders in memory at once. More tournaments are played in chunks, each as slow as one."""
+"""Maximum size in bytes of the shuffled games in memory at once; tournaments beyond it are played in further chunks."""
 _WORTH_NUMPY = 16
-"""With fewer tournaments at once, single numbers are faster than arrays."""
+"""If fewer tournaments are played at once, computing with single numbers is faster than with arrays."""
 _FEWEST_GAMES = 1 << 16
-"""Least number of games of an order to play."""
+"""Minimum number of last games to play of a long order; the games before them may be skipped."""
 _CONVERGED = 1e-9
-"""Ratings that differ by fewer points count as equal."""
+"""Ratings that differ by less than this many points count as equal."""
 HALVES: Floats = np.array([0.0, 0.5, 1.0])
-"""Scores of games with a verdict: loss, tie and win."""
+"""Scores of games whose outcome is a loss, a tie or a win."""
 
 
 class Packed(NamedTuple):
-    """One integer per game: b, a and the index of a's score in ``scores``, from the highest bits to the lowest."""
+    """Games as integers, whose bits are, highest first, agent b, agent a and the index of a's score in ``scores``."""
 
     codes: Codes
     agents: int
@@ -140,7 +140,7 @@ class Packed(NamedTuple):
 
 
 def pack(a: Int32s, b: Int32s, score: Floats, agents: int) -> Packed:
-    """Pack games into the smallest integer type that fits, so that a shuffle of millions stays in the cache."""
+    """Pack each game into an integer of the smallest type that fits, so that millions of games stay in the cache."""
     bits = max(1, (agents - 1).bit_length())
     scores, score_index = HALVES, (2 * score).astype(np.int64)
     if (score_index != 2 * score).any():
@@ -156,14 +156,14 @@ def pack(a: Int32s, b: Int32s, score: Floats, agents: int) -> Packed:
 
 
 def starts(seed: int, tournaments: int) -> States:
-    """Start state of each tournament's random numbers; the first states do not depend on ``tournaments``."""
+    """Start state of each tournament's random numbers; more tournaments do not change the first states."""
     return np.asarray(np.random.SeedSequence(seed).generate_state(tournaments, np.uint64), np.uint64)
 
 
 def replay(samples: Sequence[Packed], settings: RatingSettings, begin: States) -> Floats:
-    """Final ratings of each tournament of each set of games, shape (samples, tournaments, agents).
+    """Final ratings after each tournament with each sample of games, shape (samples, tournaments, agents).
 
-    ``begin`` has the start state of each tournament, from ``starts``, the same for every set of games.
+    ``begin`` has the random start state of each tournament, from ``starts``, the same for every sample.
     """
     finals = np.empty((len(samples), begin.size, samples[0].agents))
     tails = [_tail_length(sample, settings, begin[0]) for sample in samples]
@@ -192,9 +192,10 @@ def _lanes_in_memory(codes: Codes) -> int:
 
 
 def _tail_length(games: Packed, settings: RatingSettings, start: np.uint64) -> int | None:
-    """Number of last games that determine the final ratings; ``None`` (play all) if the order is too short.
+    """Number of last games of an order that determine the final ratings; ``None`` if all games must be played.
 
-    Half of that number must bring equal and widely spread initial ratings within ``_CONVERGED`` of each other.
+    Half as many games must bring ratings that start equal and ratings that start far apart within ``_CONVERGED`` of
+    each other.
     """
     tail = _FEWEST_GAMES
     while 2 * tail < games.codes.size:
@@ -210,7 +211,7 @@ def _tail_length(games: Packed, settings: RatingSettings, start: np.uint64) -> i
 
 
 def _orders(samples: Sequence[Packed], begin: States) -> Iterator[Codes]:
-    """All games of each sample in the random orders from ``begin``, in blocks; ``samples`` must be longest first."""
+    """All games of each sample, shuffled from the states ``begin``, in blocks; the longest sample must be first."""
     sizes = [sample.codes.size for sample in samples]
     lengths, start = np.repeat(sizes, begin.size), np.tile(begin, len(samples))
     remaining = np.empty((sizes[0], lengths.size), samples[0].codes.dtype)
@@ -231,7 +232,7 @@ def _orders(samples: Sequence[Packed], begin: States) -> Iterator[Codes]:
 
 
 def _last_games(codes: Codes, begin: States, number: int) -> Codes:
-    """The last games of each random order from ``begin``; they are drawn from the last one backwards."""
+    """The last ``number`` games of each order shuffled from the start states ``begin``."""
     orders = np.empty((number, begin.size), codes.dtype)
 
     def fill(lane: int) -> None:
@@ -273,7 +274,7 @@ def drawn(codes: Codes, start: np.uint64, number: int) -> Codes:
 
 
 def _draws(begin: States, steps: Ints, length: Ints) -> Ints:
-    """Index of the game that each tournament draws in each step: the step or later."""
+    """Position from which each tournament draws a game in each of these steps; it is at least the step's number."""
     mixed = begin + (steps.astype(np.uint64) + np.uint64(1)) * GAMMA
     shifted = np.empty_like(mixed)
     for shift, factor in zip((30, 27), MIX, strict=True):
@@ -292,9 +293,9 @@ def _draws(begin: States, steps: Ints, length: Ints) -> Ints:
 
 
 def play(blocks: Iterable[Codes], games: Packed, settings: RatingSettings, ratings: Floats) -> None:
-    """Update ``ratings``, shape (agents, tournaments), by blocks of games, shape (steps, tournaments).
+    """Play blocks of games, shape (steps, tournaments), and update ``ratings``, shape (agents, tournaments), in place.
 
-    Later blocks may leave out the last tournaments.
+    Later blocks may lack the last tournaments, whose games are over.
     """
     width, flat = ratings.shape[1], ratings.ravel()
     assert np.shares_memory(flat, ratings)
@@ -311,7 +312,7 @@ def play(blocks: Iterable[Codes], games: Packed, settings: RatingSettings, ratin
 
 
 def _play_singly(cells: NDArray[np.intp], scores: Floats, rule: tuple[float, float], ratings: Floats) -> None:
-    """As ``_play_together``, with the same operations on single numbers."""
+    """Does the same operations as ``_play_together``, but on single numbers."""
     k, steps_per_point = rule
     powers, view, floor = _POWERS_LIST, ratings.data, math.floor
     columns = cells[:, 0], cells[:, 1], scores
@@ -327,7 +328,10 @@ def _play_singly(cells: NDArray[np.intp], scores: Floats, rule: tuple[float, flo
 
 
 def _play_together(cells: NDArray[np.intp], scores: Floats, rule: tuple[float, float], ratings: Floats) -> None:
-    """Play one game of each tournament per step; ``cells`` are places in ``ratings``, shape (steps, a and b, lanes)."""
+    """Play one game of each tournament per step, in numpy arrays over all tournaments.
+
+    ``cells`` has the indexes of a and b in ``ratings``, shape (steps, 2, tournaments).
+    """
     lanes = scores.shape[1]
     both, index = np.empty(2 * lanes), np.empty(lanes, np.intp)
     rating_a, rating_b = both[:lanes], both[lanes:]

@@ -3,7 +3,7 @@
 The influence function ranks games (Broderick, Giordano and Meager 2020, "An automatic finite-sample robustness metric",
 arXiv 2011.14999): removing a game with score u moves the parameters by -H^-1 u, where H is the curvature at the fit.
 Games or queries are removed in this order, and every reported count is confirmed by a fit to the remaining games. The
-count is an upper bound of the minimum: a smaller set, chosen otherwise, may also suffice.
+count is an upper bound of the minimum: a smaller set that is chosen in another way may also suffice.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from arena.ratings.results import AgentRating, Fragility, RatingSettings
 from retrieval_eval.stats.arrays import Floats
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
-"""Up to these sizes the fragility of all neighbours takes at most about two seconds."""
+"""With ``fragility="auto"``, neighbours are tested up to these sizes, which takes at most about two seconds."""
 
 _LARGEST_SHARE = 0.25
 """An order that survives the removal of this share of all units is not fragile."""
 
 _CHALLENGERS = 3
-"""Number of agents to try as new leader: the nearest by the influence function."""
+"""Number of agents tried as new leader: those that need the fewest removals by the influence function."""
 
 
 class Flip(Struct, frozen=True):
-    """Removals that swap the order of two agents; see ``Fragility``.
+    """The removals of games or queries that swap the order of two agents; see ``Fragility`` for the fields.
 
-    If no agent overtakes the leader, ``behind`` is the nearest one. ``removed`` are rows of the games, or numbers of
-    the queries, by decreasing influence.
+    If no agent overtakes the leader, ``behind`` is the agent nearest to it. ``removed`` has row numbers of games, or
+    numbers of queries, by decreasing influence.
     """
 
     ahead: str
@@ -60,10 +60,10 @@ def fragilities(
     *,
     by: Unit = "query",
 ) -> tuple[Fragility, ...]:
-    """Fragility of the lead and, if the settings ask for it, of each pair of neighbours; by game and by query.
+    """Fragility of the lead and, by the settings, of each pair of neighbours on the leaderboard, by game and by query.
 
-    ``fitted`` comes from ``games``, ``rows`` are the agents, best first, ``queries`` are the names of the games'
-    clusters, and ``by`` is their unit.
+    ``fitted`` is a fit to ``games``. ``rows`` is the leaderboard, best agent first. ``queries`` has the names of the
+    games' clusters, and ``by`` is the kind of these clusters.
     """
     if settings.fragility == "none":
         return ()
@@ -94,7 +94,8 @@ def fragilities(
 def leader_flip(grouped: GroupedGames, single: GroupedGames, largest_share: float = _LARGEST_SHARE) -> Flip | None:
     """The smallest removal after which another agent leads, up to ``largest_share`` of all units.
 
-    ``single`` holds the single games and ranks the challengers. ``None`` with a single agent.
+    ``single`` has the games grouped singly, by which the possible new leaders are chosen. Returns ``None`` if there is
+    only one agent.
     """
     ratings = grouped.fitted.ratings
     leader = int(ratings.argmax())
@@ -131,7 +132,7 @@ def pair_flip(grouped: GroupedGames, one: str, other: str, largest_share: float 
 
 
 def grouped_games(games: Games, fitted: BradleyTerry, unit: Unit) -> GroupedGames | None:
-    """The games grouped by this unit; ``None`` for fractional games, or for queries if games do not name them."""
+    """The games grouped by game or by query; ``None`` if games are fractional, or for queries if games name none."""
     if not games.are_whole or (unit == "query" and games.cluster is None):
         return None
     return GroupedGames(games, fitted, games.cluster if unit == "query" else None)
@@ -140,7 +141,10 @@ def grouped_games(games: Games, fitted: BradleyTerry, unit: Unit) -> GroupedGame
 def _flip(
     grouped: GroupedGames, ahead: int, behind: int, overtaker: Callable[[Floats], int | None], largest_share: float
 ) -> Flip:
-    """Search the smallest removal; ``overtaker`` returns the agent now ahead, or ``None``, from the new ratings."""
+    """Search for the smallest removal that swaps two agents.
+
+    ``overtaker`` takes the ratings without the removed units and returns the agent that is ahead now, or ``None``.
+    """
     names, unit = grouped.fitted.agents, grouped.unit
     if grouped.fitted.ratings[ahead] - grouped.fitted.ratings[behind] <= RESOLUTION:
         return Flip(names[ahead], names[behind], unit, grouped.units, 0, 0, ())
@@ -166,7 +170,10 @@ def _flip(
 
 
 def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
-    """The smallest count at which a monotone condition holds; ``None`` if it is above the limit."""
+    """The smallest count for which ``holds`` is true; ``None`` if it is above ``limit``.
+
+    If ``holds`` is true for a count, it must be true for larger ones. The search starts at ``guess``.
+    """
     if limit < 1:
         return None
     low, high = 0, min(max(guess, 1), limit)
@@ -181,10 +188,10 @@ def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
 
 
 class GroupedGames:
-    """Games counted by kind.
+    """Games counted by kind: the pair of agents and the outcome.
 
-    Kind k belongs to pair k mod pairs. First come the wins of each pair's first agent, then the wins of its second
-    agent, then ties.
+    Kind k belongs to pair number k mod the number of pairs. First come the wins of each pair's first agent, then the
+    wins of its second agent, then ties.
     """
 
     def __init__(self, games: Games, fitted: BradleyTerry, cluster: NDArray[np.int32] | None) -> None:
@@ -207,7 +214,7 @@ class GroupedGames:
             self.units = int((self.by_cluster.sum(axis=1) > 0).sum())
 
     def removal_order(self, ahead: int, behind: int) -> _RemovalOrder:
-        """Units in favour of ``ahead`` over ``behind``, by decreasing influence."""
+        """Units (games or queries) that favour ``ahead`` over ``behind``, by decreasing influence."""
         if (ahead, behind) not in self._removal_orders:
             self._removal_orders[ahead, behind] = self._sorted_units(ahead, behind)
         return self._removal_orders[ahead, behind]
@@ -226,7 +233,9 @@ class GroupedGames:
         return _RemovalOrder(grouped, order, cluster_influence[order], np.ones(order.size, np.int64), gap)
 
     def ratings_without(self, left_out: Floats) -> Floats:
-        """Ratings from the remaining games; NaN for agents without games, all NaN if games no longer link all agents.
+        """Ratings without ``left_out``, the number of removed games of each kind.
+
+        Agents without a remaining game get NaN. All ratings are NaN if the remaining games no longer link all agents.
 
         Agents without a link to the others would be rated by the prior alone, which says nothing about their order.
         Several sets of agents that never lost (or never won) against the rest all get infinity (or minus infinity).
@@ -260,9 +269,10 @@ class GroupedGames:
         return ratings
 
     def _influence(self, ahead: int, behind: int) -> Floats:
-        """Change of two agents' gap from removing one game of each kind, in log-odds, shape (kinds,).
+        """Change of the gap between two agents if one game of a kind is removed, in log-odds, shape (kinds,).
 
-        With v = H^-1 c, c the contrast of the two, it is minus the derivative of the game's log-probability along v.
+        It is minus the derivative of the game's log-probability along v = H^-1 c, with c = 1 for the agent ahead, -1
+        for the agent behind and 0 otherwise.
         """
         form, pairs = self.fitted.form, self.fitted.counts
         direction = self._inverse[:, ahead] - self._inverse[:, behind]
@@ -274,14 +284,15 @@ class GroupedGames:
 
 
 class _RemovalOrder(Struct, frozen=True, eq=False):
-    """Units in the order of removal.
+    """Games or queries in the order in which they are removed.
 
     Attributes:
-        order, influence, number: kinds of games, or queries; the influence of one unit of each, in log-odds, all
-            negative; and the number of units of each.
+        order: kinds of games, or queries.
+        influence: influence of one unit of each entry of ``order``, in log-odds, all negative.
+        number: number of units of each entry of ``order``.
         gap: gap between the two agents, in log-odds.
-        rated: cache of ratings by number of removed units; the searches for a new leader and for a swap of the first
-            two share it.
+        rated: ratings by number of removed units, cached because the searches for a new leader and for a swap of the
+            first two agents need the same ones.
     """
 
     grouped: GroupedGames
@@ -292,13 +303,12 @@ class _RemovalOrder(Struct, frozen=True, eq=False):
     rated: dict[int, Floats] = field(default_factory=dict)
 
     def ratings_without(self, count: int) -> Floats:
-        """Ratings without the first ``count`` units."""
         if count not in self.rated:
             self.rated[count] = self.grouped.ratings_without(self.left_out(count))
         return self.rated[count]
 
     def guess(self, largest_share: float) -> int:
-        """Number of removals predicted to close the gap (influence function), at most one more than the given share."""
+        """Number of removals that should close the gap by the influence function, at most one above the given share."""
         if self.gap <= 0:  # already equal
             return 0
         before = np.concatenate([[0.0], np.cumsum(self.influence * self.number)])
@@ -310,7 +320,7 @@ class _RemovalOrder(Struct, frozen=True, eq=False):
         return min(limit, int(self.number[:full].sum()) + int(rest) + 1)
 
     def left_out(self, count: int) -> Floats:
-        """Games of each kind among the first ``count`` units."""
+        """Number of games of each kind among the first ``count`` units."""
         if self.grouped.cluster is not None:
             return np.asarray(self.grouped.by_cluster[self.order[:count]].sum(axis=0), np.float64)
         result = np.zeros(self.grouped.counts.size)
@@ -319,7 +329,7 @@ class _RemovalOrder(Struct, frozen=True, eq=False):
         return result
 
     def members(self, count: int) -> tuple[int, ...]:
-        """Numbers of the first ``count`` queries, or rows of the first ``count`` games (a row of weight 2 twice)."""
+        """The first ``count`` units: numbers of queries, or row numbers of games (a row of weight 2 appears twice)."""
         if self.grouped.cluster is not None:
             return tuple(self.order[:count].tolist())
         removed, kind = self.left_out(count).astype(np.int64), self.grouped.kind

@@ -28,10 +28,10 @@ from retrieval_eval.stats.arrays import Floats, Int32s
 
 WinAndTie: TypeAlias = Literal["tie", "win"]
 Unit: TypeAlias = Literal["query", "conversation", "game"]
-"""The independent unit: intervals cluster by it, the bootstrap draws it, and fragility removes it."""
+"""Kind of unit with independent results: intervals cluster by it, the bootstrap draws it, fragility removes it."""
 
 NO_SPREAD: Final = 1e-3
-"""A standard error below this many points is numerical noise: the games never vary."""
+"""A standard error below this many points is numerical noise: the results do not vary between games."""
 
 _VERDICTS = {outcome.value: outcome.verdict for outcome in GameOutcome}
 
@@ -42,8 +42,8 @@ class GameVerdict(Struct, frozen=True):
     Attributes:
         query_id: the query, or ``None`` if unknown; verdicts on one query depend on each other.
         verdict: A if the answer shown first won, B if the second won, TIE otherwise.
-        preference: probability that the answer shown first is the better one, with a tie as half; ``None`` if the judge
-            gives none.
+        preference: probability that the answer shown first is the better one, plus half the probability of a tie;
+            ``None`` if the judge gives no probabilities.
     """
 
     query_id: str | None
@@ -55,7 +55,7 @@ class GameVerdict(Struct, frozen=True):
 
 
 class VerdictTable(Struct, frozen=True, eq=False, dict=True):
-    """Verdicts as columns of equal length; names are sorted, so equal sets of verdicts get equal numbers.
+    """Verdicts as columns of equal length. Names are numbered in sorted order, whatever the order of verdicts.
 
     Attributes:
         agents: names, sorted; ``a`` (shown first) and ``b`` (shown second) index them.
@@ -85,7 +85,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return self.a.size
 
     def clustered(self, clusters: Mapping[str, str], unit: Unit = "conversation") -> VerdictTable:
-        """The same verdicts with the cluster of each query; a query without an entry is its own cluster."""
+        """The same verdicts with clusters from ``clusters``, by query; a query without an entry is its own cluster."""
         names = tuple(clusters.get(name, name) for name in self.queries or ())
         if names == (self.queries or ()):
             return replace(self, clusters=None, unit="query")
@@ -99,7 +99,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def cluster(self) -> Int32s | None:
-        """Cluster number of each verdict, shape (n,); intervals and tests take clusters as independent."""
+        """Cluster number of each verdict, shape (n,); intervals and tests treat clusters as independent."""
         return self.query if self.query is None or self.clusters is None else self.units[1][self.query]
 
     @cached_property
@@ -107,7 +107,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         """Verdicts grouped by query, judge and unordered pair; an ``InputError`` if they do not name their query."""
         if self.query is None:
             raise InputError(
-                "the two orders of a game are matched by query: give every verdict a query_id, or rate each as a game"
+                "the two orders of a game are matched by query: give all verdicts a query_id, or rate each one alone"
             )
         low, high, size = np.minimum(self.a, self.b), np.maximum(self.a, self.b), len(self.agents)
         limit = len(self.queries or ()) * len(self.judges) * size**2
@@ -116,7 +116,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def by_order(self) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
-        """Majority outcome of each order of each of ``pairs``, and whether the order has a verdict, shape (games, 2).
+        """Majority outcome of each of ``pairs`` in both orders, and whether there is a verdict; shapes (games, 2).
 
         The first column is the order with the lower-numbered agent first. Outcomes are that agent's: 1, 0 or -1, and 0
         if the order is missing.
@@ -142,7 +142,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
             )
 
     def of(self, rows: NDArray[np.bool_]) -> VerdictTable:
-        """A table of the chosen verdicts with only their agents and judges; queries keep their numbers."""
+        """A table of the chosen rows, with only the agents and judges that occur there; queries keep their numbers."""
         agents, codes = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         judges, judge = used(self.judges, self.judge[rows])
         a, b = np.split(codes, 2)
@@ -152,7 +152,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return VerdictTable(*columns, self.clusters, self.unit)
 
     def preferences(self) -> Floats:
-        """Preference for the answer shown first, shape (n,); 1, 0.5 or 0 by the verdict if the judge gives none."""
+        """Preference for the answer shown first, shape (n,); if the judge gave none, 1, 0.5 or 0 by the verdict."""
         by_verdict = _score(self.outcome)
         if self.preference is None:
             return by_verdict
@@ -160,7 +160,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
 
 class Tally(Struct, frozen=True):
-    """Counts from the conversion of verdicts to games.
+    """Counts of the verdicts that were converted to games, and of the games.
 
     Attributes:
         repeated: number of verdicts with the same query, judge, pair and order as an earlier verdict.
@@ -182,14 +182,14 @@ class Tally(Struct, frozen=True):
 
 
 class Games(Struct, frozen=True, eq=False):
-    """Games between numbered agents, one row each; a ``ValueError`` if columns differ in length or are invalid.
+    """Games as columns, one row each; a ``ValueError`` if columns differ in length or have invalid values.
 
     Attributes:
         agents: names; ``a`` and ``b`` index them.
         a, b: the two agents of each game, int32, shape (n,).
         score: score of ``a``: 1 win, 0.5 tie, 0 loss, shape (n,).
         cluster: number of each game's query or conversation, shape (n,); ``None`` if unknown.
-        a_shown_first: whether ``a`` was shown first in every game; ``False`` if games have no order.
+        a_shown_first: whether ``a`` was shown first in every game; ``False`` if the order shown is not known.
         weight: number of games that each row counts as, fractions allowed, shape (n,); ``None`` counts each row once.
         tally: counts of the verdicts that the games come from; ``None`` if there were no verdicts.
         soft: whether scores are preferences between 0 and 1.
@@ -249,7 +249,7 @@ class Games(Struct, frozen=True, eq=False):
 
 
 def used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Int32s]:
-    """The names that occur among ``codes``, and the codes renumbered to match."""
+    """The names whose numbers occur in ``codes``, and ``codes`` renumbered to index only these names."""
     is_used = np.zeros(len(names), np.bool_)
     is_used[codes] = True
     return tuple(names[code] for code in np.flatnonzero(is_used)), (np.cumsum(is_used, dtype=np.int32) - 1)[codes]
@@ -296,12 +296,12 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
-    """Merge the verdicts on one query, judge and unordered pair into one game, sorted by these.
+    """Merge the verdicts on the same query, judge and unordered pair into one game; games are sorted by these three.
 
-    If both orders have the same outcome, the game has it too. A win in one order and a tie in the other gives the value
-    of ``win_and_tie``; a contradiction gives a tie. A single order decides alone. Several verdicts on the same order
-    count as one: the most frequent outcome, or a tie if none is most frequent. Verdicts without a query raise an
-    ``InputError``, since the two orders of a game cannot be matched.
+    A game has the outcome of its orders if these agree. A win in one order and a tie in the other gives the value of
+    ``win_and_tie``; opposite winners give a tie. If only one order was judged, it decides alone. Several verdicts on
+    the same order count as one: the most frequent outcome, or a tie if none is most frequent. Verdicts without a query
+    raise an ``InputError``, since the two orders of a game cannot be matched.
     """
     table = tabulate(verdicts)
     pairs = table.pairs
@@ -326,7 +326,7 @@ class Pairs(NamedTuple):
 
 
 def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
-    """Outcome of each of the table's ``pairs`` for its lower-numbered agent, and the counts of the conversion."""
+    """Outcome of each of the table's ``pairs`` for its lower-numbered agent, and the counts of verdicts and games."""
     outcome, present = table.by_order
     return fold(outcome, present[:, 0] & present[:, 1], win_and_tie, repeated=len(table) - int(present.sum()))
 
@@ -334,7 +334,7 @@ def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.
 def fold(
     by_order: NDArray[np.int8], both: NDArray[np.bool_], win_and_tie: WinAndTie, *, repeated: int = 0
 ) -> tuple[NDArray[np.int8], Tally]:
-    """Merge the outcomes of the two orders of each game; returns the games' outcomes and the counts of the conversion.
+    """Merge the outcomes of the two orders of each game; returns the games' outcomes, and counts of verdicts and games.
 
     ``by_order`` has the outcomes for one agent of each game when shown first and when shown second: 1, 0 or -1, and 0
     if the order is missing; shape (games, 2). ``both`` says which games have both orders, shape (games,).
@@ -361,13 +361,13 @@ def fold(
 
 
 def _key(table: VerdictTable, query: Int32s, left: Int32s, right: Int32s) -> NDArray[np.int64]:
-    """One number per query, judge and pair, which sorts by query, then judge, then pair."""
+    """A number for each verdict's query, judge and pair of agents, which sorts by query, then judge, then pair."""
     size = len(table.agents)
     return ((query.astype(np.int64) * len(table.judges) + table.judge) * size + left) * size + right
 
 
 def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Sorted distinct numbers (all below ``limit``), and the index of each number among them.
+    """The distinct values of ``numbers`` (all below ``limit``), sorted, and the index of each number among them.
 
     Uses a lookup table instead of sorting if ``limit`` is small.
     """
@@ -379,7 +379,7 @@ def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDAr
 
 
 def first_of_each(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """As ``distinct``, with the index of each number's first occurrence in place of the number."""
+    """The index of each distinct number's first occurrence, and each number's index among the distinct numbers."""
     values, index = distinct(numbers, limit)
     first = np.empty(values.size, np.intp)
     first[index[::-1]] = np.arange(numbers.size - 1, -1, -1)
@@ -399,7 +399,7 @@ def _occurrences(numbers: NDArray[Any], limit: int) -> NDArray[np.bool_]:
 
 
 def _largest_table(games: int) -> int:
-    """Largest lookup table that is cheaper than sorting."""
+    """Largest size of a lookup table that is faster than sorting, for this many games."""
     return 8 * games + 1_000_000
 
 
@@ -412,7 +412,7 @@ def _check(row: GameVerdict, number: int) -> None:
         if not _is_name(name):
             raise InputError(f"verdict {number}: an agent's name is empty or missing ({name!r}): name both agents")
     if row.agent_a == row.agent_b:
-        raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two agents")
+        raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two different agents")
     if row.verdict not in GAME_OUTCOMES:
         raise InputError(f"verdict {number}: the verdict {row.verdict!r} is not A, B or TIE")
     if row.preference is not None and not 0 <= row.preference <= 1:
@@ -430,13 +430,13 @@ def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, 
         return None, None
     if len(names) < len(rows):
         raise InputError(
-            f"{len(rows) - len(names)} of {len(rows)} verdicts have no query_id: give it to all or to none"
+            f"{len(rows) - len(names)} of {len(rows)} verdicts have no query_id: give all of them one, or none"
         )
     return codes_of(names)
 
 
 def _is_name(name: object) -> bool:
-    """Whether a name is a non-blank string; tables have NaN in missing cells."""
+    """Whether a name is a string that is not blank; in pandas tables, missing names are NaN."""
     return isinstance(name, str) and bool(name.strip())
 
 
@@ -448,10 +448,10 @@ def codes_of(names: Sequence[str]) -> tuple[tuple[str, ...], Int32s]:
 
 
 def average(table: VerdictTable) -> Games:
-    """Merge the verdicts on one query, judge and unordered pair into one game, scored by their mean preference.
+    """Merge the verdicts on the same query, judge and unordered pair into one game, scored by their mean preference.
 
-    The mean is over the two orders, and within an order over its verdicts. Games are sorted as in ``reconcile``.
-    Verdicts without a query raise an ``InputError``.
+    The score is the mean of the two orders, and that of an order is the mean over its verdicts. Games are sorted as in
+    ``reconcile``. Verdicts without a query raise an ``InputError``.
     """
     pairs = table.pairs
     lower_second = table.a > table.b
@@ -473,14 +473,14 @@ def average(table: VerdictTable) -> Games:
 
 
 def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray[np.intp] | None, bool]:
-    """Split games with preferences into a win of weight p and a loss of weight 1 - p.
+    """Split each game with a preference p into a win of weight p and a loss of weight 1 - p.
 
-    A preference of 0.5 stays one row, a tie, and 0 and 1 stay one row; the losses follow after all other rows.
-    ``by_query`` says whether verdicts on one query depend on each other.
+    Preferences of 0, 0.5 (a tie) and 1 stay one row. The added losses follow after all other rows. ``by_query`` says
+    whether verdicts on one query depend on each other.
 
     Returns:
-        The games; the row in ``games`` of each of them, or ``None`` if nothing was split; and whether to cluster them,
-        which also keeps the two parts of a split game together.
+        The new games; for each, its row in ``games``, or ``None`` if the games have no preferences; and whether to
+        cluster the new games, which also keeps the two parts of a split game together.
     """
     if not games.soft:
         return games, None, by_query

@@ -1,6 +1,7 @@
-"""Health of a judge: consistency between orders, bias for the first place and for length, ties, circular triples.
+"""Consistency and biases of judges, and the agreement between judges.
 
-Agreement between judges of the same games, and the verdicts of each judge.
+The health of a judge is its consistency between orders, its bias for the answer shown first and for the longer one, its
+ties and its circular triples.
 
 Which agent of a pair comes first is arbitrary, so coefficients must not depend on it: each table of counts is averaged
 with its mirror image (winner and loser exchanged) first.
@@ -54,10 +55,10 @@ def judge_health(
     ties: TieModel = "davidson",
     scale: float = 400.0,
 ) -> JudgeHealth:
-    """Health of the judges of these verdicts together; give the verdicts of one judge for its health alone.
+    """Consistency and biases of the judges of these verdicts, taken together as one judge.
 
-    The two orders of a game must not be merged yet. ``ties`` and ``scale`` are of the model for ``first_effect`` and
-    ``longer_effect``.
+    The two orders of a game must not be merged yet. ``ties`` and ``scale`` are settings of the Bradley-Terry models
+    that estimate ``first_effect`` and ``longer_effect``.
     """
     table = tabulate(verdicts)
     ordered_games = as_games(table)
@@ -88,9 +89,9 @@ def judge_health(
 
 
 def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float = 400.0) -> Estimate:
-    """Advantage of being shown first in points; ``games`` are single verdicts in the order shown.
+    """Advantage, in points, of the answer shown first; ``games`` are single verdicts in the order shown.
 
-    No value if order and strength are confounded, for example if one agent is always shown first.
+    The estimate has no value if order and strength are confounded, for example if one agent is always shown first.
     """
     if not position_identified(pair_counts(games, ordered=True)):
         return Estimate(None)
@@ -98,7 +99,7 @@ def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float =
 
 
 def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True, level: float = 0.95) -> Estimate:
-    """Advantage of being shown first in ``fitted``, which comes from ``games``, with its interval."""
+    """Advantage, in points, of the answer shown first, with its interval, from ``fitted``, a fit to ``games``."""
     if fitted.position_effect is None:
         return Estimate(None)
     spread = sandwich(games, fitted, by_query=by_query)
@@ -119,13 +120,13 @@ def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster:
 
 
 def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Int32s]:
-    """Whether the two orders of each game agree, and the game's query, for games judged in both orders."""
+    """For each game judged in both orders: whether the two outcomes are the same, and the game's query."""
     first_order, second_order, query = outcomes_by_order(table)
     return first_order == second_order, query
 
 
 def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np.int8], Int32s]:
-    """Both outcomes for the lower-numbered agent (1, 0 or -1), and the query, of each game judged in both orders."""
+    """For each game judged in both orders: both outcomes for the lower-numbered agent (1, 0 or -1), and the query."""
     if table.query is None:
         return np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0, np.int32)
     outcome, present = table.by_order
@@ -134,7 +135,7 @@ def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np
 
 
 def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
-    """1 if the first answer is longer, -1 if the second is, 0 if they are equal or a length is unknown, shape (n,)."""
+    """1 if the answer shown first is longer, -1 if the second is, 0 if equal or if a length is unknown, shape (n,)."""
     if table.query is None or table.queries is None or not lengths:
         return np.zeros(len(table), np.int8)
     length_table = np.full((len(table.queries), len(table.agents)), math.nan)
@@ -148,7 +149,7 @@ def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
 
 
 def _longer_effect(ordered_games: Games, longer: NDArray[np.int8], *, ties: TieModel, scale: float) -> Estimate:
-    """Advantage of the longer answer: the position effect after moving the longer answer first in every game."""
+    """Advantage of the longer answer: the position effect if games are turned so that the longer answer comes first."""
     rows = longer != 0
     if not rows.any():
         return Estimate(None)
@@ -175,7 +176,7 @@ def _coverage(table: VerdictTable) -> float | None:
 
 
 def _triples(games: Games) -> tuple[int, int]:
-    """Number of triples with a winner in every pair, and of circular triples; traces count each one 6 or 3 times."""
+    """Number of triples of agents with a winner in every pair, and of circular ones (a beats b beats c beats a)."""
     wins = win_matrix(games).wins
     beats = (wins > wins.T).astype(np.float64)
     decided = beats + beats.T
@@ -185,19 +186,19 @@ def _triples(games: Games) -> tuple[int, int]:
 
 
 _OUTCOMES = np.array(list(GameOutcome), np.float64)
-"""Loss, tie and win of the lower-numbered agent; the mirror image of a table reverses them."""
+"""Values of a loss, tie and win of the lower-numbered agent: the rows and columns of the tables of counts."""
 _ENDS: Final = (-1.0, 1.0)
-"""Range of every coefficient."""
+"""Smallest and largest value of an agreement coefficient."""
 _WEIGHTS: Final[Sequence[Weights]] = ("none", "linear")
 
 
 class JudgedGames(Struct, frozen=True, eq=False):
-    """Reconciled games of each judge, sorted by query, judge and pair.
+    """Games of each judge, with both orders merged, sorted by query, judge and pair.
 
     Attributes:
         query, judge, a, b: numbers as in the verdict table; ``a`` < ``b``.
         outcome: 1 if ``a`` won, 0 for a tie, -1 if ``b`` won.
-        game: number of the query and pair, the same for all judges.
+        game: number that stands for the query and the pair, the same for all judges.
     """
 
     query: Int32s
@@ -209,14 +210,14 @@ class JudgedGames(Struct, frozen=True, eq=False):
 
 
 def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
-    """The verdicts of one judge, with only its agents; queries keep their numbers."""
+    """The verdicts of one judge, without the agents that it never judged; queries keep their numbers."""
     if judge not in table.judges:
         raise ValueError(f"there is no judge {judge!r}, only {', '.join(table.judges)}")
     return table.of(table.judge == table.judges.index(judge))
 
 
 def judged_games(table: VerdictTable) -> JudgedGames:
-    """Reconcile each judge's verdicts; an ``InputError`` if they do not name their query."""
+    """Merge the two orders of each game, for each judge; an ``InputError`` if verdicts do not name their query."""
     pairs = table.pairs
     outcome, _ = fold_pairs(table, "tie")
     assert table.query is not None
@@ -252,7 +253,7 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
 
 
 def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Int32s) -> Iterator[JudgePair]:
-    """Agreement of each pair of judges with a common game; most pairs among hundreds of people have none."""
+    """Agreement of each pair of judges that judged a common game; among hundreds of people, most pairs did not."""
     from retrieval_eval.stats.agreement import cohen_kappas
 
     judged, outcomes = ~np.isnan(ratings), np.nan_to_num(ratings + 1).astype(np.int64)
@@ -297,7 +298,7 @@ def _alpha(totals: Floats, level: MeasurementLevel) -> Estimate:
 
 
 def _mirrored(tables: Floats) -> Floats:
-    """Mean of each table and its mirror image (winner and loser exchanged)."""
+    """Mean of each table of counts and its mirror image, in which winner and loser are exchanged."""
     mean: Floats = (tables + tables[..., ::-1, ::-1]) / 2
     return mean
 

@@ -30,21 +30,22 @@ from arena.ratings.games import Games, distinct
 from retrieval_eval.stats.arrays import Floats, Int32s
 
 _OUTCOMES = np.array([1, 2, 0, 0, 2, 1])
-"""Block (0: win of the pair's first agent, 1: win of the second, 2: tie) by twice the score of a; the entries from 3 on
-are for games in which a is the pair's second agent."""
+"""Outcome number (0: win of the pair's first agent, 1: win of the second, 2: tie) by twice the score of a.
+
+The last three entries are for games in which a is the pair's second agent."""
 
 
 _FULL = 0.25
-"""Share of nonzero counts above which a dense product is faster than a sparse one."""
+"""If a larger share of the counts is not 0, a dense matrix product is faster than a sparse one."""
 
 
 class PairCounts(Struct, frozen=True, eq=False):
-    """Outcomes of each pair of agents that met, in one or more samples of the same games.
+    """Number of wins and ties of each pair of agents that met, in one or more samples of the same games.
 
     Attributes:
         agents: number of agents.
-        a, b: agents of each pair, shape (pairs,). If order matters, ``a`` is shown first, and (a, b) and (b, a) are two
-            pairs; otherwise a < b.
+        a, b: agents of each pair, shape (pairs,). If the order shown matters, ``a`` is shown first, and (a, b) and (b,
+            a) are two pairs; otherwise a < b.
         wins_a, wins_b, ties: games of each outcome, fractions allowed, shape (samples, pairs).
     """
 
@@ -60,7 +61,7 @@ class PairCounts(Struct, frozen=True, eq=False):
         return self.wins_a + self.wins_b + self.ties
 
     def sample(self, chosen: NDArray[np.intp] | NDArray[np.bool_] | slice) -> PairCounts:
-        """The chosen samples; a slice copies nothing, because samples are the last axis in memory."""
+        """The counts of the chosen samples; a slice copies nothing, because samples are the last axis in memory."""
         return self.replaced(*(cells.T[:, chosen].T for cells in (self.wins_a, self.wins_b, self.ties)))
 
     def replaced(self, wins_a: Floats, wins_b: Floats, ties: Floats) -> PairCounts:
@@ -98,9 +99,10 @@ def reachable(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np.int64]:
-    """Outcome and pair of each game as one number, shape (n,): pair + pairs x (0 for a win of a, 1 of b, 2 for a tie).
+    """Number of each game's pair and outcome, shape (n,): pair + outcome x number of pairs.
 
-    ``counts`` must come from the same games with the same ``ordered``.
+    The outcome is 0 for a win of the pair's first agent, 1 for a win of the second and 2 for a tie. ``counts`` must be
+    ``pair_counts`` of the same games with the same ``ordered``.
     """
     code, outcome = _oriented(games, ordered)
     pair_codes = counts.a.astype(np.int64) * counts.agents + counts.b
@@ -115,9 +117,10 @@ def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np
 
 
 def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
-    """The games' clusters renumbered without gaps, shape (n,), and the number of clusters with positive weight.
+    """The games' clusters, renumbered without gaps, shape (n,), and the number of clusters with positive weight.
 
-    Games of weight 0 get the number 0: they add nothing to any sum. Games without clusters raise a ``ValueError``.
+    Games of weight 0 get the cluster number 0, since they add nothing to any sum. Games without clusters raise a
+    ``ValueError``.
     """
     if games.cluster is None:
         raise ValueError("these games have no cluster")
@@ -132,9 +135,10 @@ def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
 
 
 def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Floats | scipy.sparse.csr_array:
-    """Counts by cluster (query), shape (3 x pairs, clusters with a game); sparse if most counts are 0.
+    """Number of games of each pair and outcome in each cluster (query), shape (3 x pairs, clusters with a game).
 
-    The rows are the wins of each pair's first agent, then of its second agent, then the ties.
+    The rows are the wins of each pair's first agent, then of its second agent, then the ties. The matrix is sparse if
+    most counts are 0.
     """
     cluster, clusters = game_clusters(games)
     cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
@@ -144,9 +148,9 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Floats
 
 
 def weighted(cells: Floats | scipy.sparse.csr_array, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """Wins of a, wins of b and ties of each pair if cluster q counts ``weights[s, q]`` times in sample s.
+    """Wins of a, wins of b and ties of each pair in sample s if cluster q counts ``weights[s, q]`` times.
 
-    The three arrays have shape (samples, pairs); samples are the last axis in memory.
+    ``cells`` are ``cluster_counts``. The three arrays have shape (samples, pairs); samples are the last axis in memory.
     """
     counted = cells @ np.ascontiguousarray(weights.T, np.float64)
     pairs = len(counted) // 3
@@ -154,7 +158,7 @@ def weighted(cells: Floats | scipy.sparse.csr_array, weights: Floats) -> tuple[F
 
 
 def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each game's pair as one number, and its outcome: 0 for a win of the first agent, 1 of the second, 2 for a tie.
+    """Each game's pair as one number, and its outcome: 0 if the pair's first agent won, 1 if the second, 2 for a tie.
 
     With ``ordered`` the first agent is the one shown first, otherwise the lower-numbered one.
     """
@@ -169,14 +173,14 @@ def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[n
 TieModel: TypeAlias = Literal["davidson", "half", "rao-kupper"]
 
 NO_TIES: dict[TieModel, float] = {"davidson": -np.inf, "half": -np.inf, "rao-kupper": 0.0}
-"""The value of the tie parameter that makes ties impossible: its maximum-likelihood value for games without ties."""
+"""Value of the tie parameter, by model, that makes ties impossible: the maximum-likelihood value without ties."""
 
 _FAR = 600.0
-"""Gaps are clipped here: the probability is already 0 or 1, and the exponential is still finite."""
+"""Gaps are clipped to this size, at which probabilities are 0 or 1 and the exponential is still finite."""
 
 
 class Outcomes(NamedTuple):
-    """Counts, or probabilities, of wins of a, wins of b and ties."""
+    """Counts or probabilities of the three outcomes of games: a wins, b wins, and a tie."""
 
     wins_a: Floats
     wins_b: Floats
@@ -191,7 +195,7 @@ class Slopes(NamedTuple):
 
 
 class Curvatures(NamedTuple):
-    """Negative second derivatives of the log-likelihood: by the gap twice, by both, by the tie parameter twice."""
+    """Negative second derivatives of the log-likelihood: by the gap, by gap and tie parameter, by the tie parameter."""
 
     gap: Floats
     cross: Floats
@@ -226,7 +230,7 @@ def log_likelihood(model: TieModel, gap: Floats, tie: Floats, outcomes: Outcomes
 
 
 def slopes(model: TieModel, gap: Floats, tie: Floats, outcomes: Outcomes) -> Slopes:
-    """First derivatives of the log-likelihood, without cancellation even if one side nearly always wins."""
+    """First derivatives of the log-likelihood, without cancellation errors even if one side nearly always wins."""
     if model == "rao-kupper":
         (_, not_win), (_, not_loss) = _threshold(gap, tie)
         won, lost = (outcomes.wins_a + outcomes.ties) * not_win, (outcomes.wins_b + outcomes.ties) * not_loss
@@ -242,7 +246,7 @@ def slopes(model: TieModel, gap: Floats, tie: Floats, outcomes: Outcomes) -> Slo
 
 
 def curvatures(model: TieModel, gap: Floats, tie: Floats, outcomes: Outcomes) -> Curvatures:
-    """Negative second derivatives of the log-likelihood; by the tie parameter 0 if ties are impossible."""
+    """Negative second derivatives of the log-likelihood; those by the tie parameter are 0 if ties are impossible."""
     if model == "rao-kupper":
         (win, not_win), (loss, not_loss) = _threshold(gap, tie)
         won, lost = (
@@ -258,7 +262,7 @@ def curvatures(model: TieModel, gap: Floats, tie: Floats, outcomes: Outcomes) ->
 
 
 def _threshold(gap: Floats, eta: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Probability that a wins and its complement, then the probability that b wins and its complement."""
+    """Probabilities in the Rao-Kupper model that a wins and does not win, and that b wins and does not win."""
     odds, theta = np.exp(np.clip(gap, -_FAR, _FAR)), np.exp(eta)
     total_a, total_b = odds + theta, 1 + theta * odds
     return (odds / total_a, theta / total_a), (1 / total_b, theta * odds / total_b)
@@ -271,13 +275,15 @@ def _drawn_slope(eta: Floats) -> Floats:
 
 
 _LARGEST_STEP = 4.0
-"""Largest change of a pair's d, of g or of the tie parameter per step: beyond it the quadratic model is too poor."""
+"""Largest change of a pair's gap, the order effect or the tie parameter in a Newton step: a longer step goes beyond the
+range in which the quadratic approximation is good."""
 
 
 class ParameterForm(Struct, frozen=True):
-    """Layout of the parameter vector: one per agent, the order effect, one per covariate, the tie parameter.
+    """Layout of the parameter vector: the agents' strengths, the order effect, the covariates, the tie parameter.
 
-    Only fits to single games have covariates (module ``covariates``); fits to counts have none.
+    The order effect and the tie parameter may be missing. Only fits to single games (module ``covariates``) have
+    covariates; fits to counts have none.
     """
 
     agents: int
@@ -294,14 +300,14 @@ class ParameterForm(Struct, frozen=True):
         return self.agents + self.position + self.covariates + self.has_tie_parameter
 
     def tie_parameter(self, counts: PairCounts) -> NDArray[np.bool_]:
-        """Whether each sample estimates the tie parameter, shape (samples,); without ties its value is ``NO_TIES``."""
+        """Whether the tie parameter is estimated in each sample, shape (samples,); without ties it is ``NO_TIES``."""
         if not self.has_tie_parameter:
             return np.zeros(len(counts.ties), np.bool_)
         return np.asarray(counts.ties.any(axis=1), np.bool_)
 
 
 class Maximum(Struct, frozen=True, eq=False):
-    """Result of Newton's method.
+    """Result of Newton's method on several samples.
 
     Attributes:
         x: parameters, shape (samples, parameters).
@@ -319,9 +325,9 @@ class Maximum(Struct, frozen=True, eq=False):
 def log_posterior(form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
     """Log-likelihood plus log-prior of each sample, up to a constant, shape (samples,).
 
-    The prior is a number of virtual drawn games: an agent won and lost half of ``prior`` games against an average
-    agent. The same form pulls the order effect and the tie parameter to 0. ``prior`` has shape (samples, parameters)
-    and is 0 for all parameters with a finite maximum.
+    The prior is a number of virtual games: an agent won half of ``prior`` games against an average agent and lost the
+    other half. A prior of the same form pulls the order effect and the tie parameter to 0. ``prior`` has shape
+    (samples, parameters) and is 0 for all parameters with a finite maximum.
     """
     fitted = log_likelihood(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _outcomes(counts))
     middle = centred(form, x)
@@ -347,7 +353,7 @@ def gradient(
 def gradient_on(
     form: ParameterForm, counts: PairCounts, prior: Floats, signed: scipy.sparse.csc_array
 ) -> Callable[[Floats], Floats]:
-    """``gradient`` as a function of the parameters only, for many steps on the same counts.
+    """The function that computes ``gradient`` from parameters alone, for many steps on the same counts.
 
     Davidson's ties and half-win ties form an exponential family: the gradient is the observed sums, computed once,
     minus the expected sums. If one side nearly always wins, the difference has a rounding error of 1e-16 of the games.
@@ -383,7 +389,7 @@ def gradient_on(
 
 
 def _rows(form: ParameterForm, pair_values: Floats, signed: scipy.sparse.csc_array) -> Floats:
-    """Sums of values of pairs, shape (pairs, samples), for each agent and, if estimated, the order effect."""
+    """Sum the pairs' values, shape (pairs, samples), for each agent and, if it is estimated, for the order effect."""
     agent_sums: Floats = signed @ pair_values
     return np.vstack([agent_sums, pair_values.sum(axis=0)]) if form.position else agent_sums
 
@@ -391,10 +397,10 @@ def _rows(form: ParameterForm, pair_values: Floats, signed: scipy.sparse.csc_arr
 def information(
     form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, signed: scipy.sparse.csc_array | None = None
 ) -> Floats:
-    """Negative Hessian, shape (samples, parameters, parameters); pass ``signed_sums(counts)`` to reuse it.
+    """Negative Hessian of ``log_posterior``, shape (samples, parameters, parameters).
 
-    The mean level of the agents is free. A constant added to the agents' block fixes it without changing any step or
-    any variance of a difference.
+    The likelihood does not determine the agents' mean. A constant added to the agents' block does, without changing any
+    step or any variance of a difference. Pass ``signed_sums(counts)`` as ``signed`` to reuse it.
     """
     agents, samples = counts.agents, len(x)
     curvature = curvatures(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _outcomes(counts))
@@ -421,7 +427,7 @@ def information(
 def maximise(
     form: ParameterForm, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
 ) -> Maximum:
-    """Newton's method from ``start`` on every sample, each until its step is below ``tolerance`` (log-odds)."""
+    """Run Newton's method from ``start`` on every sample until the sample's step is below ``tolerance`` (log-odds)."""
     x, signed = feasible(form, counts, start), signed_sums(counts)
     iterations = np.zeros(len(x), np.int64)
     converged = np.zeros(len(x), np.bool_)
@@ -444,7 +450,7 @@ def maximise(
 
 
 def feasible(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:
-    """Copy of the parameters with the tie parameter in its range; 0 in samples that do not estimate it."""
+    """Copy of the parameters with the tie parameter moved into its range, or to 0 if it is not estimated."""
     x = x.copy()
     if form.has_tie_parameter:
         estimated = form.tie_parameter(counts)
@@ -455,12 +461,12 @@ def feasible(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:
 
 
 def signed_sums(counts: PairCounts) -> scipy.sparse.csc_array:
-    """Matrix that adds a pair's value to its first agent and subtracts it from its second, shape (agents, pairs)."""
+    """Matrix that adds each pair's value to its first agent and subtracts it from its second, shape (agents, pairs)."""
     return incidence(counts).T
 
 
 def incidence(counts: PairCounts) -> scipy.sparse.csr_array:
-    """+1 at the pair's first agent, -1 at its second, shape (pairs, agents)."""
+    """Matrix with 1 at each pair's first agent and -1 at its second, shape (pairs, agents)."""
     pairs = np.arange(counts.a.size)
     signs = np.repeat([1.0, -1.0], pairs.size)
     cells = (np.tile(pairs, 2), np.concatenate([counts.a, counts.b]))
@@ -470,9 +476,10 @@ def incidence(counts: PairCounts) -> scipy.sparse.csr_array:
 def _climb(
     form: ParameterForm, counts: PairCounts, x: Floats, step: Floats, prior: Floats, *, height: Floats
 ) -> tuple[Floats, Floats]:
-    """The new parameters and their log-posterior after a step, shortened if it is too long or lowers the posterior.
+    """Parameters and log-posterior after a Newton step, which is shortened if it is too long or lowers the posterior.
 
-    ``height`` is the log-posterior at ``x``. A step is too long if a pair's gap, g or the tie parameter jumps.
+    ``height`` is the log-posterior at ``x``. A step is too long if a pair's gap, the order effect or the tie parameter
+    changes by more than ``_LARGEST_STEP``.
     """
     jump = np.abs(np.hstack([_gaps(form, counts, step), step[:, form.agents :]])).max(axis=1)
     length = np.minimum(1.0, _LARGEST_STEP / np.maximum(jump, _LARGEST_STEP))
@@ -494,8 +501,8 @@ def prior_pull(form: ParameterForm, x: Floats, prior: Floats) -> Floats:
 def prior_curvature(form: ParameterForm, x: Floats, prior: Floats) -> Floats:
     """Negative Hessian of the log-prior, on the subspace in which the agents' mean is 0.
 
-    In the far tails, where this curvature vanishes, a tenth of the curvature of the parabola that bounds the log-prior
-    from below replaces it. This keeps the matrix regular and does not move the maximum.
+    In the far tails this curvature vanishes. There it is replaced by a tenth of the curvature of the parabola that
+    bounds the log-prior from below. This keeps the matrix regular and does not move the maximum.
     """
     middle = centred(form, x)
     distance = np.maximum(np.abs(middle), 1e-9)
@@ -512,7 +519,7 @@ def prior_curvature(form: ParameterForm, x: Floats, prior: Floats) -> Floats:
 
 
 def centred(form: ParameterForm, x: Floats) -> Floats:
-    """Parameters (or a gradient) minus the agents' mean, so that the average agent is at 0."""
+    """Parameters (or a gradient) with the agents' mean subtracted from the agents, so that their mean is 0."""
     middle = x.copy()
     middle[:, : form.agents] -= x[:, : form.agents].mean(axis=1, keepdims=True)
     return middle
@@ -536,6 +543,6 @@ def _outcomes(counts: PairCounts) -> Outcomes:
 
 
 def _border(matrix: Floats, at: int, column: Floats, corner: Floats) -> None:
-    """Write a column, the equal row and their common cell at index ``at`` of each symmetric matrix of a stack."""
+    """Fill row and column ``at`` of each symmetric matrix with ``column``, and their common cell with ``corner``."""
     matrix[:, :at, at] = matrix[:, at, :at] = column
     matrix[:, at, at] = corner

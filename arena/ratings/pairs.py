@@ -25,15 +25,15 @@ from retrieval_eval.stats.bootstrap import share_intervals, wilson
 from retrieval_eval.stats.paired import holm
 
 ROUNDING: Final = 0.101
-"""The sum of two percentages rounded to one decimal may exceed 100 by 0.1."""
+"""The sum of a pair's percentages may exceed 100 by this much, because each is rounded to one decimal."""
 _NOTHING: Final = 1e-9
-"""A smaller percentage of ties is a rounding error of the sum."""
+"""A percentage of ties below this is a rounding error and counts as 0."""
 
 
 class WinMatrix(Struct, frozen=True, eq=False):
-    """Wins of the row agent over the column agent, ties and games of each pair, and p-values of their difference.
+    """Results of each pair of agents, as matrices of shape (agents, agents).
 
-    All have the shape (agents, agents).
+    ``wins`` counts wins of the row agent over the column agent; ``p`` has p-values for the hypothesis of equal agents.
     """
 
     agents: tuple[str, ...]
@@ -53,10 +53,10 @@ def win_matrix(games: Games) -> WinMatrix:
 
 
 def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float) -> Games:
-    """Games from a published table of win percentages, of ``n_queries`` games of each pair.
+    """Convert a published table of win percentages to games, ``n_queries`` games of each pair.
 
-    ``percentages[i, j]`` is the share of their games that agent i won against agent j; the rest are ties. NaN in both
-    directions means no games. Each pair gets up to three rows, with the unrounded counts as weights.
+    ``percentages[i, j]`` is the percentage of their games that agent i won against agent j; games that neither won are
+    ties. NaN in both directions means no games. Each pair gets up to three rows, with the unrounded counts as weights.
 
     Raises:
         ValueError: the shape is wrong, one direction is missing, a percentage is negative, or the two percentages of a
@@ -89,12 +89,12 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
 
 
 def pair_results(games: Games) -> WinMatrix:
-    """The win matrix of rated games, which have queries, with the p-values of ``sign_tests``."""
+    """The win matrix of games, with the p-values of ``sign_tests``; the games must name their query."""
     return replace(win_matrix(games), p=sign_tests(games))
 
 
 def sign_tests(games: Games) -> Floats:
-    """Sign test of each pair, Holm-corrected over the pairs that met; shape (agents, agents), NaN for other pairs.
+    """P-values of a sign test of each pair, Holm-corrected, shape (agents, agents); NaN for pairs that never met.
 
     Games on one query are not independent. So each query counts once, for the agent with more of the pair's points on
     it; a query with equal points does not count. If the two agents are equally good, each is expected to get half of
@@ -118,7 +118,7 @@ def sign_tests(games: Games) -> Floats:
 
 
 class Circles(Struct, frozen=True):
-    """Number of triples in which all agents met; how many surely are circles, and how many surely are not."""
+    """Number of triples of agents that all met; how many surely are circles, and how many surely are not."""
 
     triples: int
     surely: int
@@ -126,10 +126,11 @@ class Circles(Struct, frozen=True):
 
 
 class DirectGames(Struct, frozen=True):
-    """Games between two agents, as rated; wins and losses are those of ``one``.
+    """Number of rated games between two agents; wins and losses are those of ``one``.
 
-    ``low`` and ``high`` are the interval of its share of the points, a tie counting half, simultaneous for all pairs at
-    the level of the settings; ``None`` for a single query (or game), which shows no variation.
+    ``low`` and ``high`` are the interval of the share of the points that ``one`` won, where a tie counts half. The
+    intervals hold for all pairs at once, at the level of the settings. They are ``None`` for a single query (or game),
+    which shows no variation.
     """
 
     one: str
@@ -143,7 +144,7 @@ class DirectGames(Struct, frozen=True):
 
 
 def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectGames, ...]:
-    """Games of each pair of agents that met, in the order of their names; intervals are simultaneous at ``level``."""
+    """Number of games of each pair of agents that met, sorted by name; intervals are simultaneous at ``level``."""
     if not len(games):
         return ()
     size, weight, flip = len(games.agents), games.weights, games.a > games.b
@@ -178,7 +179,7 @@ def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectG
 def contradicted(
     agents: Sequence[str], direct: Iterable[DirectGames], above: Iterable[tuple[str, str]]
 ) -> tuple[str, ...]:
-    """Agents on a circle of sure results, which no single order fits, in the order given; usually empty.
+    """Agents on a circle of sure results, in the order of ``agents``; no ranking fits such a circle. Usually empty.
 
     In each pair of ``above``, the first agent is surely rated above the second.
     """
@@ -191,9 +192,9 @@ def contradicted(
 
 
 def circles(agents: Sequence[str], direct: Collection[DirectGames]) -> Circles:
-    """Count the triples of agents that all met, the sure circles, and the triples that surely are no circle.
+    """Count the triples of agents that all met, those that surely are circles, and those that surely are not.
 
-    A triple surely is no circle if one agent surely beats, or surely loses to, both of the others.
+    A triple surely is not a circle if one agent surely beats both others, or surely loses to both.
     """
     number = {agent: index for index, agent in enumerate(agents)}
     played = np.zeros((len(agents), len(agents)))

@@ -21,33 +21,33 @@ from arena.ratings.results import PairDifference, fewest_queries
 from retrieval_eval.stats.arrays import Floats
 
 RESOLUTION = 1e-6
-"""Ratings closer than this many points are equal: agents with the same record differ only by rounding."""
+"""Ratings that differ by less than this many points are equal: agents with the same results differ only by rounding."""
 
 _KNOWN = 1e9
-"""Degrees of freedom for a known standard error."""
+"""Degrees of freedom of Student's t for a standard error that is known and not estimated."""
 
 _LARGEST = 30.0
-"""Beyond this many standard errors the normal tail is 0 in floating point."""
+"""Largest number of standard errors in use: beyond it the normal tail is 0 in floating point."""
 
 _POWER = 0.8
-"""Probability that the predicted number of queries separates the two agents."""
+"""Probability with which the predicted number of queries shall separate two agents."""
 
 _MOST_QUERIES = 1_000_000
-"""Limit of predictions: two agents that need more queries are practically equal, and the number would be noise."""
+"""Largest number of queries predicted: agents that need more are practically equal, and the number would be noise."""
 
 
 class JointDifferences(Struct, frozen=True, eq=False):
     """Simultaneous intervals of the differences between all pairs of agents, shape (agents, agents).
 
     Attributes:
-        difference: rating of the row agent minus rating of the column agent, in points. se: downward standard error of
-        each difference. half: distance from each difference down to the lower end of its interval; entry (j, i) is the
-        distance up to the
-            upper end of (i, j).
-        units: number of independent queries (or games) of the agent that has fewer.
+        difference: rating of the row agent minus rating of the column agent, in points.
+        se: downward standard error of each difference.
+        half: distance from each difference down to the lower end of its interval; entry (j, i) is the distance up to
+            the upper end of the interval of (i, j).
+        units: number of independent queries (or games) of the agent of the pair that has fewer.
         level: probability that all intervals contain the true differences.
-        p: p-value of no difference, corrected for all pairs: 1 - level if the interval just excludes 0; NaN for too
-            few units.
+        p: p-value for the hypothesis of no difference, corrected for the number of pairs: it is 1 - level if the
+            interval just excludes 0; NaN for too few units.
     """
 
     difference: Floats
@@ -82,7 +82,7 @@ def joint_differences(
     *,
     fewest: int | None = None,
 ) -> JointDifferences:
-    """Simultaneous intervals of all differences, from the largest studentised difference per sample.
+    """Simultaneous intervals of the rating differences of all pairs, from the largest studentised difference.
 
     The spread below and above each difference is measured separately: an agent that nearly always loses may be much
     weaker than estimated, which does not make it doubtful that it is weaker. To first order this gives the same answer
@@ -93,9 +93,9 @@ def joint_differences(
     ``fewest_queries``) this is not enough, and every interval is widened to include 0.
 
     ``ratings`` has shape (agents,). ``sample_sets`` are ratings of resampled queries and, if resampling cannot show all
-    variation, draws from the fitted model, whose standard errors count as known; each of shape (samples, agents). Each
-    pair gets the wider of its two intervals. ``units`` is the number of independent queries (or games), for all agents
-    or per agent, shape (agents,); the agent with fewer decides.
+    variation, draws from the fitted model, whose standard errors count as known; each of shape (samples, agents). With
+    both kinds of samples, each pair gets the wider of its two intervals. ``units`` is the number of independent queries
+    (or games), for all agents or per agent, shape (agents,); the agent with fewer decides.
     """
     se = half = p = np.zeros((ratings.size, ratings.size))
     difference = ratings[:, np.newaxis] - ratings
@@ -123,7 +123,7 @@ def _of_pairs(units: int | NDArray[np.int64], agents: int) -> NDArray[np.int64]:
 
 
 def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Best and worst rank of each agent; simultaneous intervals of the true ranks of all agents.
+    """Best and worst rank of each agent: intervals that contain the true ranks of all agents simultaneously.
 
     The true rank is 1 + the number of agents that are truly better. The best rank is 1 + the number of agents that are
     surely better; the worst is the number of agents that are not surely worse, itself included.
@@ -154,9 +154,10 @@ def queries_needed(
     agents.
 
     Returns:
-        Three numbers for each pair: if the new queries show the present difference, the upper end of its 80 % interval,
-        or the lower end. All are 0 if the interval already excludes 0. All are ``None`` if the two are practically
-        equal; the last alone is ``None`` if the lower end leaves them equal.
+        Three numbers for each pair: for a difference on the new queries equal to the present one, to the upper end of
+        its 80 % interval, and to the lower end. All are 0 if the pair's simultaneous interval already excludes 0. All
+        are ``None`` if the two agents are practically equal. Only the last is ``None`` if no number of queries suffices
+        for the lower end.
     """
     gaps = np.abs(difference)
     apart = gaps > np.maximum(half, RESOLUTION)
@@ -196,10 +197,10 @@ def queries_needed(
 
 
 def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | NDArray[np.int64]) -> Floats:
-    """Wald tests of all differences, by Student's t with ``units`` - 1 degrees of freedom; shape (agents, agents).
+    """P-values of Wald tests of all rating differences, by Student's t with ``units`` - 1 degrees of freedom.
 
-    Each pair uses the largest of its variances by ``covariances``, of shape (agents, agents) each. The two-sided
-    p-values are not corrected for the number of pairs.
+    A pair's variance is the largest by any of ``covariances``. The p-values are two-sided and not corrected for the
+    number of pairs; their shape and that of each covariance is (agents, agents).
     """
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
     variances = [np.diag(covariance) for covariance in covariances]
@@ -211,7 +212,7 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | 
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Letters for groups of agents without significant differences.
+    """Letters of each agent's groups; agents in a group have no significant differences.
 
     A group is a maximal run of agents, in the order of ratings, without a significant difference between any two. So
     agents that share a letter are not separable, and all agents with the letter ``A`` are tied for first. An agent in
@@ -233,9 +234,10 @@ def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
 
 
 def _spread_below(deviations: Floats) -> Floats:
-    """Downward standard error of each difference (root mean square shortfall times sqrt 2), shape (agents, agents).
+    """Downward standard error of each difference, shape (agents, agents), from ``deviations`` of sampled ratings.
 
-    Entry (i, j) is for rating i minus rating j; its upward standard error is entry (j, i).
+    It is the root mean square shortfall of the sampled differences below their estimate, times sqrt 2. Entry (i, j) is
+    for rating i minus rating j; its upward standard error is entry (j, i).
     """
     return np.array(
         [np.sqrt(2 * (_short_of(deviations, agent) ** 2).mean(axis=0)) for agent in range(deviations.shape[1])]
@@ -243,7 +245,7 @@ def _spread_below(deviations: Floats) -> Floats:
 
 
 def _largest(deviations: Floats, below: Floats) -> Floats:
-    """The largest studentised shortfall over all ordered pairs of each sample, shape (samples,)."""
+    """Largest shortfall of a pair's difference below its estimate, in standard errors ``below``, shape (samples,)."""
     scale = np.where(below > NO_SPREAD, below, np.inf)
     largest = np.zeros(len(deviations))
     for agent in range(deviations.shape[1]):
@@ -252,9 +254,10 @@ def _largest(deviations: Floats, below: Floats) -> Floats:
 
 
 def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats) -> Floats:
-    """Corrected p-values: share of samples with a largest shortfall of at least the studentised difference.
+    """Corrected p-values: the share of samples whose ``largest`` shortfall reaches the studentised difference.
 
-    If no sample reaches it, the tail of Student's t times the number of ordered pairs. Shape (agents, agents).
+    If no sample reaches it, the p-value is at most the tail of Student's t times the number of ordered pairs. Shape
+    (agents, agents).
     """
     apart = difference > RESOLUTION
     size = np.where(apart, difference / np.maximum(se, RESOLUTION), 0.0)
@@ -267,12 +270,12 @@ def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats)
 
 
 def _short_of(deviations: Floats, agent: int) -> Floats:
-    """How far one agent's differences to all others fall below their estimates, shape (samples, agents)."""
+    """How far one agent's differences to the others fall below their estimates, shape (samples, agents)."""
     return np.maximum(deviations - deviations[:, [agent]], 0.0)
 
 
 def _letter(number: int) -> str:
-    """A to Z, then AA, AB and so on, like the columns of a spreadsheet."""
+    """Name of the group with this number (from 0): A to Z, then AA, AB and so on, like the columns of a spreadsheet."""
     text = ""
     number += 1
     while number:
@@ -282,12 +285,12 @@ def _letter(number: int) -> str:
 
 
 _NO_VARIANCE = 1e-9
-"""A covariance below this (squared points) means that all queries are equal, not that ratings are exact."""
+"""If the sum of the ratings' variances (squared points) is below this, all queries have equal results."""
 
 _DRAWS = 2000
 
 _FEWEST_SAMPLES = 100
-"""With fewer bootstrap samples the distribution of the largest difference is too coarse."""
+"""Minimum number of bootstrap samples: with fewer, the distribution of the largest difference is too coarse."""
 
 
 class PairTests(Struct, frozen=True, eq=False):
@@ -295,9 +298,8 @@ class PairTests(Struct, frozen=True, eq=False):
 
     Attributes:
         p: uncorrected p-values of ``paired_tests``, shape (agents, agents).
-        covariances: the sandwich covariance of the ratings, and the model's if the sandwich cannot show the
-            uncertainty.
-        arbitrary: agents whose rating has no variation between queries, or no maximum.
+        covariances: the sandwich covariance of the ratings and, if it cannot show the uncertainty, that of the model.
+        arbitrary: agents whose rating has no finite maximum or does not vary between queries.
         units, by_query: number of queries (or games), and whether they are queries.
         per_agent: number of queries (or games) of each agent, shape (agents,).
     """
@@ -311,9 +313,10 @@ class PairTests(Struct, frozen=True, eq=False):
     by_query: bool
 
     def interval(self, ratings: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Lower and upper ends of Student's interval of each rating, by its largest variance, shape (agents,) each.
+        """Lower and upper ends of a confidence interval (Student's t) of each rating, shape (agents,) each.
 
-        The degrees of freedom are the agent's queries minus one. ``benchmarks/coverage`` measures the coverage.
+        A rating's variance is the largest by any of ``covariances``. The degrees of freedom are the agent's queries
+        minus one. ``benchmarks/coverage`` measures the coverage.
         """
         variance = np.max([covariance.diagonal() for covariance in self.covariances], axis=0)
         quantile = scipy.special.stdtrit(np.maximum(self.per_agent, 2) - 1, (1 + level) / 2)
@@ -326,7 +329,8 @@ def compare(
 ) -> PairTests | None:
     """Compare all pairs of agents; ``None`` for a single query (or game), which shows no variation.
 
-    With fewer than ``_FEWEST_SAMPLES`` bootstrap samples, normal draws with the sandwich covariance replace them.
+    With fewer than ``_FEWEST_SAMPLES`` bootstrap samples, normal draws with the covariances of the ratings replace
+    them.
     """
     spread = sandwich(games, fitted, by_query=by_query)
     if spread is None:

@@ -47,7 +47,7 @@ _ONE_ORDER = (
 )
 
 _MIN_PRESENCE = 0.9
-"""A note names agents with games on less than this share of the queries."""
+"""A note names the agents that have games on less than this share of the queries."""
 _MAX_NAMES = 5
 _DIFFERENT_QUERIES = (
     "ratings compare agents that met on different queries, which may be easier for one than for another."
@@ -61,7 +61,7 @@ def rate(
 ) -> Ratings:
     """Rate the agents of a set of verdicts; the result does not depend on the order of rows.
 
-    ``lengths`` of the answers are needed to measure the judge's preference for longer answers.
+    The judge's preference for longer answers is measured only if the answers' ``lengths`` are given.
 
     Raises:
         InputError: a verdict is invalid, or the anchor has no games.
@@ -90,9 +90,10 @@ def rate_by_judge(
     settings: RatingSettings | None = None,
     lengths: Lengths | None = None,
 ) -> dict[str, Ratings]:
-    """A separate leaderboard and health for each judge, by name; the arguments are those of ``rate``.
+    """A separate leaderboard, with the judge's health, for each judge by name; the arguments are those of ``rate``.
 
-    If a judge has no verdict on the anchor, its ratings are centred on the mean and have a note about this.
+    If a judge has no verdict on the agent ``settings.anchor``, its leaderboard fixes the mean instead, and a note says
+    so.
 
     Raises:
         InputError: as in ``rate``.
@@ -108,7 +109,7 @@ def rate_by_judge(
 
 
 def anchored(settings: RatingSettings, agents: Sequence[str]) -> tuple[RatingSettings, tuple[str, ...]]:
-    """The settings, without the anchor and with a note about this if the anchor is not among the agents."""
+    """The settings and notes on them; if the anchor is not among the agents, it is removed and a note says so."""
     if settings.anchor is None or settings.anchor in agents:
         return settings, ()
     note = f"{settings.anchor}, the anchor, has no verdict here: the ratings are centred on their mean instead."
@@ -124,7 +125,8 @@ def rate_games(
 ) -> Ratings:
     """Rate the agents of games; every agent must have a game.
 
-    ``health`` is the health of the games' judge; ``queries`` are the names of the clusters, and ``by`` is their unit.
+    ``health`` is the health of the judge that judged the games. ``queries`` has the names of the clusters in
+    ``games.cluster``, and ``by`` is their kind.
 
     Raises:
         ValueError: an agent has no games, or a setting does not fit the games.
@@ -184,7 +186,7 @@ def rate_games(
 
 
 def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHealth | None = None) -> Games:
-    """Convert verdicts to games by the settings; ``health`` is the judge's, if it is already computed."""
+    """Convert verdicts to games as the settings say; pass the judge's ``health`` if it is already computed."""
     folds = settings.reconcile
     if folds is None:
         games_in_both_orders = both_orders(table)[0].size if health is None else health.both_orders
@@ -195,7 +197,7 @@ def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHe
 
 
 def _beyond_place(games: Games, first: str, settings: RatingSettings) -> bool:
-    """Whether ``first`` is surely better than all others in a fit with a position effect."""
+    """Whether agent ``first`` is surely better than all others in a fit that estimates a position effect."""
     fitted = bradley_terry(games, replace(settings.bradley_terry, position=True))
     if any(problem.cause == "position" for problem in fitted.problems):
         return False
@@ -261,7 +263,7 @@ def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
 
 
 def _whole(count: float) -> float:
-    """A whole number as ``int``, so that it prints without decimals; a fraction unchanged."""
+    """Convert a whole number to ``int``, so that it prints without decimals; leave a fraction unchanged."""
     nearest = round(float(count))
     return nearest if abs(count - nearest) < 1e-9 * max(1, nearest) else float(count)
 
@@ -276,7 +278,7 @@ def notes(
     by_query: bool,
     by: Unit = "query",
 ) -> tuple[str, ...]:
-    """Sentences on everything unusual about the ratings; empty if there is nothing."""
+    """Warnings about the ratings, one sentence each; empty if there is nothing unusual."""
     unit: Unit = by if by_query and games.cluster is not None else "game"
     sentences = [
         *_too_few_notes(games.agents, compared, unit),
@@ -322,7 +324,7 @@ def _preference_note(table: VerdictTable) -> str:
 
 
 def _position_note(fitted: BradleyTerry, first: Estimate) -> str:
-    """A note on the size of the position effect, if it is identified."""
+    """A note on games with a position term, with the size of the position effect if it is identified."""
     explanation = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
     if any(problem.cause == "position" for problem in fitted.problems):
         return explanation
@@ -360,7 +362,7 @@ def _cluster_notes(games: Games, *, by_query: bool) -> list[str]:
 
 
 def _presence(games: Games) -> tuple[dict[str, int], int]:
-    """For each agent, the number of clusters with a game of it; and the number of clusters with any game."""
+    """Number of clusters with a game of each agent, by name, and number of clusters with any game."""
     if games.cluster is None:
         return {}, 0
     played = np.zeros((len(games.agents), int(games.cluster.max(initial=-1)) + 1), np.bool_)
@@ -369,7 +371,7 @@ def _presence(games: Games) -> tuple[dict[str, int], int]:
 
 
 def _absent(games: Games) -> dict[str, int]:
-    """Number of queries of each agent that has fewer than 90 % of the queries of the agent with the most queries."""
+    """Number of queries, by agent, for agents with less than 90 % of the queries of the agent with the most."""
     counts, _ = _presence(games)
     largest = max(counts.values(), default=0)
     return {name: count for name, count in counts.items() if count < _MIN_PRESENCE * largest}

@@ -24,7 +24,7 @@ UNITS: Final[Mapping[Unit, tuple[str, str]]] = {
     "conversation": ("conversation", "conversations"),
     "game": ("game", "games"),
 }
-"""Singular and plural of each unit."""
+"""Singular and plural noun of each unit."""
 
 
 FEWEST_QUERIES: Final = 10
@@ -44,16 +44,17 @@ class RatingSettings(Struct, frozen=True):
     """Settings of a leaderboard; ``arena.config.ratings`` checks them.
 
     Attributes:
-        k, initial, tournaments: Elo's K-factor, starting rating and number of random orders (0: no Elo ratings).
+        k, initial, tournaments: Elo's K-factor, its starting rating and its number of random orders (0: no Elo
+            ratings).
         scale: points per factor of ten in odds, for Elo and Bradley-Terry.
         ties: the tie model of Bradley-Terry; ``preferences="soft"`` always uses ``half``.
         preferences: ``hard`` scores a game by its verdict, ``soft`` by the judge's probability if there is one.
-        position: estimate the advantage of being shown first; needs single verdicts.
+        position: estimate the advantage of being shown first; each verdict must then be a game, not merged over orders.
         centre: mean of the Bradley-Terry ratings, or the rating of ``anchor``.
         anchor: agent with a rating fixed at ``centre``; ``None`` fixes the mean.
         reconcile: merge the two orders of a game into one; ``None`` merges if any game has both orders and ``position``
             is off.
-        win_and_tie: result of a win in one order and a tie in the other.
+        win_and_tie: result of a game with a win in one order and a tie in the other.
         cluster: resample whole queries (or conversations) instead of single games.
         bootstrap: number of bootstrap samples, for joint ranks and groups; 0 for no intervals.
         intervals: ``bootstrap`` uses the samples, ``sandwich`` only the covariance. Intervals of ratings use the
@@ -102,10 +103,12 @@ class AgentRating(Struct, frozen=True):
         rank_low, rank_high: best and worst rank, simultaneous for all agents at the level of the settings, see
             ``ranks.rank_intervals``. An agent with best rank 1 is tied for first: no agent is surely better. ``None``
             without intervals.
-        group: letters; agents that share a letter are not separable, see ``ranks.groups``.
+        group: letters of the agent's groups; agents that share a letter have no significant difference, see
+            ``ranks.groups``.
         elo: mean Elo rating over random orders of the games; ``None`` for fractional games, which have no order.
         elo_order_sd: standard deviation of ``elo`` over orders: noise of the order, not a standard error.
-        bt, bt_low, bt_high: Bradley-Terry rating and its interval, ``None`` as for ranks.
+        bt, bt_low, bt_high: Bradley-Terry rating, and its interval at the level of the settings; ``None`` without
+            intervals.
         flags: reasons to read the rating with care: ``undefeated``, ``winless``, ``separated``, ``disconnected``,
             ``ties``, ``position``, ``single_game``.
     """
@@ -128,11 +131,12 @@ class AgentRating(Struct, frozen=True):
 
 
 class Convergence(Struct, frozen=True):
-    """Convergence of the fits.
+    """How the fits of the point estimate and of the bootstrap samples ended.
 
     Attributes:
         converged, iterations, gradient_norm: how Newton's method ended for the point estimate; the norm is in games.
-        prior_games: number of virtual draws for each rating without a maximum; 0 for plain maximum likelihood.
+        prior_games: number of virtual ties that the prior adds for each rating without a finite maximum; 0 for plain
+            maximum likelihood.
         resampled, units: resampled unit, ``None`` without a bootstrap, and the number of units in the data.
         samples_without_maximum: number of bootstrap samples that use the prior.
     """
@@ -186,8 +190,8 @@ class Fragility(Struct, frozen=True):
         change: ``leader`` (another agent leads) or ``neighbours`` (these two swap places).
         ahead, behind: the present order; for ``leader``, ``behind`` is the new leader.
         unit, units: the removed unit, with all its games, and the number of units in the data.
-        count, share: number of removals that suffice, 0 if the two are already equal, and its share of all units;
-            ``None`` if ``tried`` do not suffice.
+        count, share: number of removals that suffice, and its share of all units; 0 if the two are already equal,
+            ``None`` if ``tried`` removals do not suffice.
         tried: the largest number of removals tried.
         queries: names of the removed queries (or conversations), by decreasing influence; empty for games.
     """
@@ -213,9 +217,9 @@ class Fragility(Struct, frozen=True):
 
 
 class JudgeHealth(Struct, frozen=True):
-    """Consistency and biases of the judge that gave ``n`` verdicts.
+    """Consistency and biases of a judge, measured on its ``n`` verdicts.
 
-    An estimate without data has no value. Intervals are at 95 % and clustered by query or conversation, if known.
+    Without data, an estimate has no value. Intervals are at 95 % and clustered by query or conversation, if known.
 
     Attributes:
         both_orders: number of games judged in both orders.
@@ -225,12 +229,12 @@ class JudgeHealth(Struct, frozen=True):
         first_effect: advantage of being shown first, in Elo points; 0 for an unbiased judge.
         lengths_compared: number of decided verdicts on two answers of known and different length.
         longer_share: share of these verdicts won by the longer answer.
-        longer_effect: advantage of the longer answer between equally strong agents, in Elo points. Length is not
+        longer_effect: advantage of the longer answer, in Elo points, if two agents are equally strong. Length is not
             randomised, so this is an association and not a cause.
         triples: number of triples of agents with a majority winner in each pair.
         intransitive_triples: number of these triples that are circles.
         queries: number of queries with a verdict; ``None`` if verdicts name no query.
-        coverage: share of all combinations of a query and a pair of agents with a verdict.
+        coverage: share of the combinations of a query and a pair of agents that have a verdict.
     """
 
     n: int
@@ -258,7 +262,8 @@ class JudgePair(Struct, frozen=True):
         first_tie, second_tie: games that only the first, or only the second judge calls a tie.
         agreement: share of games with the same outcome.
         kappa: Cohen's kappa, with equal weight for all disagreements.
-        kappa_linear: Cohen's kappa, in which a tie against a win counts half as much as opposite winners.
+        kappa_linear: Cohen's kappa, in which the disagreement of a tie and a win counts half as much as opposite
+            winners.
     """
 
     first: str
@@ -281,7 +286,7 @@ class JudgeAgreement(Struct, frozen=True):
         games: number of games judged by at least two judges.
         alpha: Krippendorff's alpha, nominal: all disagreements count alike.
         alpha_ordinal: Krippendorff's alpha with loss, tie and win as an ordinal scale.
-        pairs: one per pair of judges with a common game.
+        pairs: agreement of each pair of judges that judged a common game.
     """
 
     judges: tuple[str, ...]
@@ -350,9 +355,9 @@ class Ratings(Struct, frozen=True):
 
     @property
     def flips(self) -> tuple[Fragility, ...]:
-        """The entries of ``fragility`` for agents whose order depends on games and not on the prior of flagged agents.
+        """The entries of ``fragility`` without those for agents whose order depends on the prior and not on games.
 
-        With few queries the prior also moves the agents without flags.
+        The prior acts on flagged agents and, if there are few queries, on all.
         """
         all_affected = self.convergence.prior_games > 0 and self.units < fewest_queries(len(self.agents))
         by_prior = {row.agent for row in self.agents if all_affected or set(row.flags) - {"single_game"}}
@@ -362,7 +367,7 @@ class Ratings(Struct, frozen=True):
 
     @property
     def contradicted(self) -> tuple[str, ...]:
-        """Agents on a circle of sure results, from the highest rated down, see ``pairs.contradicted``."""
+        """Agents on a circle of sure results (a beats b beats c beats a), from the highest rated down."""
         above = ((pair.better, pair.worse) for pair in self.pairs if pair.separable)
         return contradicted([row.agent for row in self.by_rank], self.direct, above)
 

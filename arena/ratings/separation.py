@@ -30,16 +30,16 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import Interval, share_interval
 
 _FEWEST_AGENTS = 3
-"""Least number of agents: with two every correlation is 1 or -1."""
+"""Minimum number of agents for a correlation: with two it is always 1 or -1."""
 
 _REPLICATES: Final = (49, 399)
-"""Least and largest number of simulated tournaments: 49 allow a test at 2 % on each side."""
+"""Minimum and maximum number of simulated tournaments: 49 allow a test at 2 % on each side."""
 _SIMULATED: Final = 30_000_000
-"""Limit of simulated games over all tournaments: about a second."""
+"""Maximum number of simulated games over all tournaments; they take about a second."""
 _EACH_SIDE: Final = 0.02
-"""Probability, on each side, that a query is marked although all queries are equal."""
+"""Share of tournaments with equal queries in which a query is marked, for each of the two marks."""
 _FLAT: Final = 1e-9
-"""A smaller standard deviation is 0 except for rounding."""
+"""A standard deviation below this is a rounding error and counts as 0."""
 _QUARTILES: Final = 1.349
 """Distance between the quartiles of a normal distribution, in standard deviations."""
 
@@ -52,13 +52,13 @@ class QueryFigures(Struct, frozen=True):
     """Figures of one query; a figure without data is ``None``.
 
     Attributes:
-        games: number of rated games, over all judges.
+        games: number of rated games on the query, over all judges.
         decided: share of these games with a winner.
         spread: standard deviation of the agents' shares on this query, 0 if all are equal.
         agreement: correlation of the agents' shares on this query with their shares on all other queries, -1 to 1.
         both_orders: number of games judged in both orders.
         orders_differ: share of these games with different outcomes in the two orders.
-        by_several: number of pairs judged by several judges.
+        by_several: number of pairs of agents judged by several judges.
         judges_differ: share of these pairs on which the judges disagree.
         beyond_chance: how the query differs from the others; ``None`` if chance explains it, see ``unlike``.
     """
@@ -76,7 +76,7 @@ class QueryFigures(Struct, frozen=True):
 
     @property
     def separation(self) -> float | None:
-        """Spread times agreement; negative if the games reverse the order of the other queries.
+        """Spread times agreement; negative if the query's games reverse the order of the agents on the other queries.
 
         It is the slope of the shares here per standard deviation of the shares on the other queries.
         """
@@ -86,9 +86,10 @@ class QueryFigures(Struct, frozen=True):
 
 
 class GamesOfAgent(Struct, frozen=True):
-    """Games of one agent by outcome, on one or more queries.
+    """Number of games of one agent by outcome, on one or more queries.
 
-    ``low`` and ``high`` are the interval of the share over several queries, by query or conversation.
+    ``low`` and ``high`` are the interval of the share of points over several queries, clustered by query or
+    conversation.
     """
 
     won: int
@@ -110,10 +111,10 @@ class GamesOfAgent(Struct, frozen=True):
 
 
 class Standings(Struct, frozen=True, eq=False):
-    """Games of each agent on each query.
+    """Results of each agent on each query.
 
     Attributes:
-        queries, agents: names of rows and columns.
+        queries, agents: names of the rows and columns of the arrays.
         won, tied, lost: number of games by outcome, shape (queries, agents).
         unit: number of each query's cluster, shape (queries,).
         games: all games, with the query's row as the cluster; ``None`` without games.
@@ -129,7 +130,7 @@ class Standings(Struct, frozen=True, eq=False):
     games: Games | None = None
 
     def of(self, rows: Sequence[int]) -> Standings:
-        """Standings on the chosen queries only; the figures compare each query with the other chosen queries."""
+        """The results on the chosen queries only; figures compare each query with the other chosen queries."""
         chosen = np.asarray(rows, np.intp)
         won, tied, lost = (cells[chosen] for cells in (self.won, self.tied, self.lost))
         games = None if self.games is None else _on(self.games, chosen, len(self.queries))
@@ -152,7 +153,7 @@ class Standings(Struct, frozen=True, eq=False):
         return GamesOfAgent(*(int(cells[row, column]) for cells in (self.won, self.tied, self.lost)))
 
     def together(self, agent: str, rows: Sequence[int]) -> GamesOfAgent:
-        """The agent's games over the chosen queries, with an interval of the share."""
+        """The agent's results over the chosen queries, with an interval of its share of points."""
         column = self.agents.index(agent)
         won, tied, lost = (cells[np.asarray(rows, np.intp), column] for cells in (self.won, self.tied, self.lost))
         low, high = self.interval(won + tied / 2, won + tied + lost, rows) or (None, None)
@@ -161,9 +162,9 @@ class Standings(Struct, frozen=True, eq=False):
     def interval(
         self, points: Floats, played: Floats, rows: Sequence[int] | slice = slice(None), *, means: bool = False
     ) -> Interval | None:
-        """Interval of the share of points over the chosen queries, by cluster.
+        """Interval of the share of points over the chosen queries, clustered by conversation or query.
 
-        With ``means`` the points of each query are a mean and not a count.
+        With ``means``, the points of each query are a mean over its games instead of a sum.
         """
         unit = self.unit[rows]
         parts, wholes = (np.bincount(unit, values).astype(np.float64) for values in (points, played))
@@ -173,7 +174,7 @@ class Standings(Struct, frozen=True, eq=False):
 def standings(
     verdicts: VerdictTable | None, queries: Sequence[str], agents: Sequence[str], win_and_tie: WinAndTie = "tie"
 ) -> Standings:
-    """Count the games and compute the figures of every query; ``verdicts`` name only these agents and queries."""
+    """Count the games and compute the figures of every query; ``verdicts`` must name only these agents and queries."""
     shape = len(queries), len(agents)
     won, tied, lost = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     if verdicts is None or verdicts.queries is None:
@@ -218,7 +219,7 @@ def standings(
 
 
 def _on(games: Games, rows: _Places, queries: int) -> Games | None:
-    """Games on the chosen queries, renumbered in the order of ``rows``; ``None`` if there are none."""
+    """Games on the queries ``rows``, with these queries renumbered in this order; ``None`` without such games."""
     assert games.cluster is not None
     number = np.full(queries, -1, np.int32)
     number[rows] = np.arange(rows.size)
@@ -230,7 +231,7 @@ def _on(games: Games, rows: _Places, queries: int) -> Games | None:
 
 
 def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
-    """Whether each query separates the agents more than chance explains, or reverses their order; one per query.
+    """Mark queries that separate the agents more than chance explains or reverse their order; one mark per query.
 
     The separation of every query is compared with simulated tournaments of the same games, drawn from the fitted
     Bradley-Terry model with Davidson's ties and strengths shrunk by their errors. Each separation is standardised by
@@ -266,7 +267,7 @@ def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
 
 
 def _separated(games: Games, queries: int) -> Iterator[Floats]:
-    """Separation of each query, shape (queries,): first the observed one, then one per simulated tournament."""
+    """The observed separation of each query, shape (queries,), then that in each simulated tournament."""
     assert games.cluster is not None
     agents, both = used(games.agents, np.concatenate([games.a, games.b]))
     size = len(agents)
@@ -301,7 +302,7 @@ def _separated(games: Games, queries: int) -> Iterator[Floats]:
 
 
 def _shrinkage(games: Games, fitted: BradleyTerry) -> float:
-    """Factor for the fitted strengths that removes the variance of their errors.
+    """Factor by which to shrink the fitted strengths, so that their variance no longer includes their errors.
 
     Without it, equal agents would seem to have an order, and too many queries would seem to reverse it.
     """
@@ -320,7 +321,7 @@ def _places(names: Sequence[str], among: Sequence[str]) -> _Places:
 
 
 def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
-    """Whether all judges gave the same score, and the query, for each pair on a query with several judges."""
+    """For each pair on a query with several judges: whether they all gave the same score, and the query."""
     assert games.cluster is not None
     size = len(games.agents)
     key = (games.cluster.astype(np.int64) * size + games.a) * size + games.b
@@ -332,9 +333,10 @@ def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
 
 
 def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
-    """Spread of the agents' shares on each query, and correlation with their shares on all others; NaN if undefined.
+    """Standard deviation of the agents' shares on each query, and correlation with their shares on all other queries.
 
-    ``points`` and ``played`` are those of each agent on each query, shape (queries, agents).
+    ``points`` and ``played`` (number of games) are those of each agent on each query, shape (queries, agents).
+    Undefined figures are NaN.
     """
     shares = divided(points, played)
     others = divided(points.sum(axis=0) - points, played.sum(axis=0) - played)
@@ -348,7 +350,7 @@ def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
 
 
 def _mean(values: Floats) -> Floats:
-    """Mean of each row; NaN is left out."""
+    """Mean of each row without its NaN values."""
     return divided(np.nansum(values, axis=1), np.isfinite(values).sum(axis=1).astype(np.float64))
 
 

@@ -50,16 +50,16 @@ _VERDICTS: Final = ("verdicts", "")
 
 
 TellDoing: TypeAlias = Callable[[float, str], None]
-"""A callback that receives the progress, from 0 to 1, and a description of the next step."""
+"""A function that is called with the progress, from 0 to 1, and a description of the next step."""
 
 
 class _TournamentOpinions(Struct, frozen=True):
-    """All opinions on a tournament, from judges and from people.
+    """The judgments and labels of a tournament, by judges and by people.
 
-    ``grades`` are people's grades of answers, whether or not a judge graded them too. ``outdated`` counts annotations
-    that are left out because their texts have changed. ``apart`` is explained in ``Calibration``. ``games`` has all
-    games if ``judges`` has verdicts on only some of them; otherwise it is ``None``. ``clusters`` gives the conversation
-    of each query.
+    ``grades`` are people's grades of answers, including those that no judge graded. ``outdated`` is the number of
+    annotations that are left out because their texts have changed. ``apart`` has the levels at which people labelled
+    only items that no judge judged. ``games`` has all games if ``judges`` has verdicts on only some of them; otherwise
+    it is ``None``. ``clusters`` gives the conversation of each query.
     """
 
     judges: Opinions
@@ -73,7 +73,7 @@ class _TournamentOpinions(Struct, frozen=True):
     def comparisons(
         self, settings: Settings, *, most: int = 0, label_next: int | None = None, boards: bool = True
     ) -> tuple[Comparison, ...]:
-        """Compare judges with people; the arguments are those of ``compare``."""
+        """Compare judges with people; ``settings`` and the other arguments are those of ``compare_opinions``."""
         options: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards, "clusters": self.clusters}
         comparisons = compare_opinions(self.judges, self.people, settings, **options)
         if self.games is None:
@@ -109,12 +109,12 @@ def calibrate_tournament(
     most: int = 0,
     label_next: int | None = None,
 ) -> Calibration:
-    """Compare a tournament's judges with people and its ways of scoring with each other.
+    """Compare a tournament's judges with people, and its methods of scoring agents with each other.
 
     Args:
-        people: files of people's opinions, in addition to annotations from the pages and labels in the data.
-        method_samples: bootstrap samples for the correlations between ways of scoring.
-        most: how many disagreements to list for each judge.
+        people: files of people's labels, in addition to annotations made on the pages and labels in the dataset.
+        method_samples: number of bootstrap samples for the correlations between methods of scoring.
+        most: maximum number of disagreements to list for each judge.
         label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.
 
     Raises:
@@ -209,7 +209,7 @@ def keep_judges_alone(store: Store, tournament: str) -> None:
 
 
 def styles_of(store: Store, tournament: str, tell: TellDoing) -> tuple[StyleEffect, ...]:
-    """How answer style and model family affect the judges' verdicts; for ``tell``, see ``compare_with_people``."""
+    """Effects of answer style and model family on the judges' verdicts; ``tell`` is called with the progress."""
     games, data = cached_games(store, tournament), cache(partial(store.dataset, tournament))
     judge_figures = judges_alone(store, tournament, Cache(store, tournament), games, data, tell=tell)
     people, _ = peoples_opinions(store, tournament, data)
@@ -225,11 +225,12 @@ def _tournament_opinions(
     *,
     all_games: bool,
 ) -> _TournamentOpinions:
-    """Collect the judges' opinions, and people's opinions from files, annotation pages and the dataset.
+    """Collect the judges' judgments, and people's labels from files, annotation pages and the dataset.
 
-    People's opinions from pages and dataset are used only at levels where a judge judged some of the same items, or
-    where the files have opinions too. Judges' verdicts are read only for games that people judged, unless ``all_games``
-    is set: a tournament may have hundreds of thousands of other games.
+    People's labels from pages and dataset are used only for a level (such as verdicts or grades) at which a judge
+    judged some of the same items, or at which the files have labels too. Judges' verdicts are read only for games that
+    people judged, unless ``all_games`` is set or some judge judged none of them: a tournament may have hundreds of
+    thousands of other games.
     """
     store_opinions, outdated = peoples_opinions(store, tournament, data)
     if data is not None and store.is_labelled(tournament):
@@ -261,7 +262,7 @@ def _tournament_opinions(
 def _family_effects_of(
     store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]
 ) -> tuple[StyleEffect, ...]:
-    """How judges with a declared model family treat agents of that family; empty if no judge of these games has one."""
+    """Effects of a model family that judge and agent share on verdicts; empty if no judge of the games declares one."""
     families = store.settings(tournament).families
     played = {games.judges[number] for number in set(games.judge[games.played].tolist())}
     judges = {judge: family for judge, family in families.get("judges", {}).items() if judge in played}
@@ -280,7 +281,7 @@ def judges_alone(
     *,
     tell: TellDoing = lambda _share, _doing: None,
 ) -> Calibration:
-    """Compute the figures of answer judges that need no human labels: cost, position bias and style effects.
+    """Compute the figures of judges that need no human labels: their cost, position bias and style effects.
 
     ``data`` reads the tournament's dataset and is called only if the figures are not cached. ``tell`` is explained in
     ``compare_with_people``.

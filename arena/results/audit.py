@@ -1,4 +1,4 @@
-"""Results of the audit: the points that judges gave to cheating answers, and the rank that these points would earn."""
+"""Results of the audit: points that judges gave to answers that cheat, and the rank that these points would earn."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from retrieval_eval.stats.estimate import Estimate
 
 
 class AuditResults(StageResults, frozen=True, eq=False, kw_only=True):
-    """The points that each judge gave to each cheat.
+    """The points that each judge gave to each kind of cheating answer.
 
     Attributes:
-        rows: one row per judge and cheat, with ``judge``, ``canary``, ``queries`` (number with both verdicts),
-            ``missing`` (number without), ``points`` (share of points, a tie counts half), ``fair`` (the share that the
-            cheat deserves), ``given`` (points minus fair) and ``rank`` (the rank among the agents that these points
-            would give it).
+        rows: one row per judge and cheat, with ``judge``, ``canary``, ``queries`` (number of games with verdicts in
+            both orders), ``missing`` (number of other games), ``points`` (share of the points that the cheat won, a tie
+            counts half), ``fair`` (the share that it deserves), ``given`` (points minus fair) and ``rank`` (the rank
+            among the agents that these points would give it).
     """
 
     rows: Sequence[Mapping[str, Any]]

@@ -1,4 +1,4 @@
-"""Cache of computed figures in a tournament's store; new judgments invalidate it."""
+"""Cache of computed results in a tournament's store; new judgments make its values invalid."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 FIGURES: Final = 13
-"""Version of the figures. Raise it when the computation of a figure changes, so that stores recompute theirs; the tests
-of this module fail until you do.
+"""Version of the computations of cached values.
+
+Raise it when a computation changes, so that values in stores are computed again; the tests of this module fail until
+you do.
 """
 
 WORTH_KEEPING: Final = 20_000
-"""A run with at least this many games precomputes the pages' figures; with fewer, pages open in about a second."""
+"""A run with at least this many games precomputes what pages show; with fewer games, pages open in about a second."""
 DRAWN: Final = "compare: ratings {}"
-"""Kind of the cached ratings on bootstrap draws, either of all queries or of one group of queries."""
+"""Cache key of ratings on bootstrap draws; the placeholder is the group of queries, or ``None`` for all queries."""
 _BOARD, _GAMES = "leaderboard", "games"
 
 
 class Cache:
-    """Cached values of one tournament; open it before you read the data they are computed from.
+    """Cached values of one tournament; create the cache before you read the data from which you compute a value.
 
     The values are rows of the store. A transaction that changes their inputs also deletes them, and a value computed
-    before such a change is not stored. Nothing is cached for a part of a store.
+    before such a change is not stored. A store that is restricted to some queries caches nothing.
     """
 
     def __init__(self, store: Store, tournament: str) -> None:
@@ -61,7 +63,7 @@ class Cache:
         return None
 
     def keep(self, values: Mapping[str, Any]) -> None:
-        """Cache values by kind; does nothing if the store is read-only or has changed since."""
+        """Store values by kind in the cache; does nothing if the store is read-only or was changed in the meantime."""
         with suppress(StoreError):
             if self._whole:
                 self._figures.keep({kind: written(value) for kind, value in values.items()}, seen=self._seen)
@@ -78,10 +80,10 @@ class Cache:
 def cached_leaderboard(
     store: Store, tournament: str, group: Group | None = None, *, below_coverage: bool = False
 ) -> Leaderboard:
-    """The leaderboard from the cache of the store; if it is missing, compute and cache it as ``leaderboard`` does.
+    """The leaderboard from the store's cache; if the cache lacks it, it is computed by ``leaderboard`` and cached.
 
-    A read-only store caches nothing, so each reader computes its own. Ratings below ``ratings.min_coverage`` are never
-    cached and are returned only with ``below_coverage``.
+    A read-only store caches nothing, so the leaderboard is computed in each call. If the share of judged games is below
+    ``ratings.min_coverage``, ratings are never cached and are returned only with ``below_coverage``.
     """
     require_stages(store.settings(tournament).stages)
     board = _cached_board(store, tournament, group)
@@ -109,7 +111,7 @@ def cached_games(store: Store, tournament: str) -> GameTable:
 
 
 def rating_draws(store: Store, tournament: str) -> Drawn | None:
-    """Ratings on bootstrap draws of the queries; the draws are the same as long as the queries and the seed are."""
+    """Ratings on bootstrap draws of the queries; the same queries and seed give the same draws."""
 
     def compute() -> Drawn | None:
         from arena.calibration.methods import draw
@@ -130,14 +132,14 @@ _SERIES: Final[Mapping[str, type]] = {"tuple": tuple, "list": list, "set": froze
 _NUMBERS: Final = "biufU"
 _MODULE: Final = re.compile(r"(arena|judges|retrieval_eval)(\.[a-z][a-z_]*)+")
 _SMALL = 32_000_000
-"""Limit in bytes for an unpacked value; values of more than 1/50 of this may unpack to 50 times their size."""
+"""Maximum size in bytes of a decompressed value; large values may also have 50 times their compressed size."""
 
 
 def written(value: Any) -> bytes:
-    """Serialize a frozen value.
+    """Serialize a value of immutable types: frozen structs, tuples, numbers, texts and the like.
 
     Raises:
-        TypeError: the value contains an object whose type is not frozen.
+        TypeError: the value contains an object whose type cannot be serialized or is not frozen.
     """
     return zlib.compress(msgpack.encode(_plain(value)), 1)
 
@@ -146,7 +148,7 @@ def read(content: bytes) -> Any:
     """Deserialize a value written by ``written``.
 
     Raises:
-        ValueError: the content is damaged, or a type has changed its fields since.
+        ValueError: the content is damaged, or a type has other fields now than when the value was written.
     """
     try:
         return _frozen(msgpack.decode(zlib.decompressobj().decompress(content, max(_SMALL, 50 * len(content)))))
@@ -155,7 +157,7 @@ def read(content: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for MessagePack: unchanged if MessagePack supports it, else a list of its kind and its parts."""
+    """Convert a value for MessagePack: unchanged if MessagePack supports it, otherwise a list of its type and parts."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
@@ -231,5 +233,5 @@ def _is_of_a_stage(module: str) -> bool:
 
 
 def _computed(kind: type) -> tuple[str, ...]:
-    """Cached properties that are written with the fields, because they are slow to compute."""
+    """Names of cached properties that are written with a type's fields, because they are slow to compute."""
     return ("means",) if issubclass(kind, Scores) else ()

@@ -1,4 +1,4 @@
-"""Checks whether judges have the cards that a tournament requires; computes the hash that binds a card to a judge."""
+"""Checks whether judges have the cards that a tournament requires; computes the hash that binds card and judge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_CARD: Final = "a card is required, and no judge can have one for this score"
 
 
 def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:
-    """A hash of the judge's model and parameters, its prompt, and how it is asked; empty if they are not known."""
+    """Hash of a judge's model, parameters, prompts and request settings; empty if the tournament has no such judge."""
     stored = settings.raw
     if settings.section(kind.section) is None or judge not in settings.judges:
         return ""
@@ -29,7 +29,7 @@ def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:
 
 
 def lacking_cards(settings: StoredSettings, kind: JudgedKind | None, today: date) -> list[str]:
-    """The reason for each judge without a valid card that says yes; empty if no judge lacks a required card.
+    """Reasons why judges lack a valid card with the verdict yes, one per judge; empty if no required card is lacking.
 
     Args:
         kind: what the judges judged; ``None`` for a score that people never judge, so that no card can exist.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _ALPHA: Final = 0.05
 _SHORTEST: Final = 0.001
-"""Seconds; shorter latencies count as equal to this."""
+"""Latencies of fewer seconds count as this long."""
 _NAMED: Final = 5
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
@@ -69,10 +69,10 @@ class Latency(Median, frozen=True):
 
 
 class AgentCosts(Struct, frozen=True):
-    """Costs of one agent's answers. An answer without a figure is left out of the mean, not counted as 0.
+    """Costs of one agent's answers. Answers whose cost is unknown are left out of a mean, and do not count as 0.
 
     Attributes:
-        missing: by cause, the number of queries without an answer, for an agent that the tournament asks itself.
+        missing: number of queries without an answer, by cause, for an agent that the tournament asks itself.
         latency_s: seconds that a user waits for an answer: from sending the request to the end of the answer.
         retried: number of answers that came after failed attempts.
         tried_s: seconds of all attempts at an answer, without the waits between them; the latency if attempts were not
@@ -98,9 +98,9 @@ class AgentCosts(Struct, frozen=True):
 def agent_costs(data: Dataset, failed: Mapping[str, Causes]) -> tuple[AgentCosts, ...]:
     """The costs of each agent's answers, sorted by agent.
 
-    Figures are read from the metadata of answers: a table of answers may have the columns ``latency_s``, ``tried_s``,
-    ``cost_usd``, ``input_tokens`` and ``output_tokens``; replies of agents that the tournament asks have them too.
-    ``failed`` are the agents that the tournament asks, each with its missing answers by cause.
+    Costs are read from the metadata of answers: a table of answers may have the columns ``latency_s``, ``tried_s``,
+    ``cost_usd``, ``input_tokens`` and ``output_tokens``; answers of agents that the tournament asks have them too.
+    ``failed`` has, for each agent that the tournament asks, the number of its missing answers by cause.
     """
     answers: dict[str, list[Answer]] = {agent: [] for agent in sorted({*data.agents, *failed})}
     for (_, agent), answer in data.answers.items():
@@ -146,11 +146,11 @@ def _values(answers: Iterable[Answer], name: str) -> list[float]:
 
 
 _MOST: Final = 1e15
-"""Largest number read as seconds, dollars or tokens; a larger number counts as no figure."""
+"""Largest number accepted as seconds, dollars or tokens; a larger one counts as unknown."""
 
 
 def _number(text: str | None) -> float | None:
-    """Parse a figure; ``None`` if the text is not one, since a column of that name may hold something else."""
+    """Parse a number of seconds, dollars or tokens; ``None`` if the text, from a user's table, is something else."""
     try:
         value = math.nan if text is None else float(text)
     except ValueError:
@@ -159,15 +159,15 @@ def _number(text: str | None) -> float | None:
 
 
 class Front(Struct, frozen=True):
-    """The Pareto front of rating and one price.
+    """The Pareto front of rating and one price, latency or cost: the agents that no other agent beats in both.
 
     Attributes:
         price: ``latency_s`` (median, failed attempts included) or ``cost_usd`` (mean of an answer).
         points: Bradley-Terry rating and price of every agent that has both.
         agents: agents on the front, best rated first; every agent off the front is no better and no cheaper than one on
             it.
-        taken: by agent, the price of the answer to each query; ``None`` where it is not known.
-        units: for each query, the number of its conversation; a query outside conversations has a separate number.
+        taken: price of the answer to each query, by agent; ``None`` for an unknown price.
+        units: number of each query's conversation; a query outside conversations has a number of its own.
     """
 
     price: str
@@ -177,7 +177,7 @@ class Front(Struct, frozen=True):
     units: tuple[int, ...] = ()
 
     def shows_less(self, agents: Sequence[str], others: Sequence[str]) -> bool:
-        """Whether each of ``agents`` costs significantly less than each of ``others``.
+        """Whether each of ``agents`` has a significantly lower price than each of ``others``.
 
         The randomisation test of the mean difference compares two agents on the queries that both answered, corrected
         for the number of pairs (Holm). Latencies are compared by their logarithm, so that one very slow answer does not
@@ -200,7 +200,7 @@ class Front(Struct, frozen=True):
 
 
 class CostBoard(Board, frozen=True):
-    """Costs of all agents; it has no section if no figure is known and no answer is missing.
+    """Costs of all agents; shows nothing if no cost is known and no answer is missing.
 
     Attributes:
         agents: best rated first; agents without a rating follow, sorted by name.
@@ -235,7 +235,7 @@ class CostBoard(Board, frozen=True):
         return Table("costs", "What an answer takes", _COLUMNS, [self._row(costs) for costs in self.agents])
 
     def columns(self, agent: str) -> dict[str, Any]:
-        """An agent's figures as columns of a flat row, the same for every agent; empty if there is no section."""
+        """An agent's costs by column name, with the same columns for every agent; empty if the board shows nothing."""
         if not self.sections():
             return {}
         rows = [row for row in self.table().rows if row["agent"] == agent] or [{"agent": agent, "front": ""}]
@@ -268,7 +268,7 @@ class CostBoard(Board, frozen=True):
 
 
 def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, Causes]) -> CostBoard:
-    """Build the board of costs. ``rows`` are the ratings, best first; for ``failed``, see ``agent_costs``."""
+    """Compute the costs of all agents. ``rows`` is the leaderboard, best first; for ``failed``, see ``agent_costs``."""
     places = {row.agent: place for place, row in enumerate(rows)}
     costs = sorted(agent_costs(data, failed), key=lambda costs: (places.get(costs.agent, len(places)), costs.agent))
     price_fronts = fronts(rows, costs, data)
@@ -289,8 +289,8 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
     """Names of the points that no other point dominates, best quality first, equal points sorted by name.
 
     Args:
-        points: (quality, price) by name. One point dominates another if it is at least as good and costs at most as
-            much, and is better in one of the two.
+        points: (quality, price) by name. One point dominates another if its quality is at least as high and its price
+            at most as high, and one of the two is better.
     """
     front: list[str] = []
     for name, point in sorted(points.items(), key=lambda entry: (-entry[1][0], entry[1][1], entry[0])):
@@ -300,10 +300,10 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
 
 
 def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts], data: Dataset) -> dict[str, Front]:
-    """The Pareto fronts of rating and latency, and of rating and cost, by the name of the price.
+    """The Pareto fronts of rating and latency, and of rating and cost, by name of the price.
 
-    Agents without a rating or without that price are left out. There is no front if all prices are equal. ``costs``
-    must be computed from the answers in ``data``.
+    Agents without a rating or with an unknown price are left out. There is no front for a price that all agents share.
+    ``costs`` must be computed from the answers in ``data``.
     """
     by_price = {}
     units = tuple(units_of(data.queries, {name: query.cluster for name, query in data.queries.items()}).tolist())
@@ -322,7 +322,7 @@ def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts], data: Datas
 
 
 def _answer_price(answer: Answer | None, price: str) -> float | None:
-    """The price of one answer; latency includes failed attempts."""
+    """The price of one answer; ``None`` if unknown. A latency includes failed attempts."""
     if answer is None:
         return None
     value = _number(answer.metadata.get(price))
@@ -331,7 +331,7 @@ def _answer_price(answer: Answer | None, price: str) -> float | None:
 
 
 def in_words(rows: Sequence[AgentRating], price_fronts: Mapping[str, Front]) -> tuple[str, ...]:
-    """Sentences on the fronts, then on the cheapest and fastest of the agents that ratings cannot separate."""
+    """Sentences on the Pareto fronts, then on the cheapest and fastest of the agents that ratings cannot separate."""
     return (*(_front_words(front, len(rows)) for front in price_fronts.values()), *_tie_words(rows, price_fronts))
 
 
@@ -360,7 +360,7 @@ def _front_words(front: Front, rated: int) -> str:
 def lowest_prices(members: Sequence[str], price_fronts: Mapping[str, Front]) -> str:
     """Name the fastest and the cheapest of equally rated agents, or say that the data cannot separate them.
 
-    Empty unless two of these agents have different prices.
+    The phrase is empty if the known prices of these agents do not differ.
     """
     proven: dict[tuple[str, ...], list[str]] = {}
     undecided = []
@@ -390,7 +390,7 @@ def _tie_words(rows: Sequence[AgentRating], price_fronts: Mapping[str, Front]) -
 
 
 def _groups(rows: Sequence[AgentRating]) -> list[list[str]]:
-    """The agents that share each letter (see ``arena.ratings.ranks.groups``), without letters of only one agent."""
+    """The agents of each group on the leaderboard (see ``arena.ratings.ranks.groups``) that has more than one agent."""
     letters = sorted({end for row in rows for end in row.group.split("-")}, key=lambda letter: (len(letter), letter))
     groups = ([row.agent for row in rows if _in_group(row.group, letter)] for letter in letters)
     return [members for members in groups if len(members) > 1]
@@ -405,7 +405,7 @@ def _in_group(group: str, letter: str) -> bool:
 def front_chart(front: Front, link: Callable[[str], str] | None = None) -> Chart:
     """Chart of rating against latency or cost; agents on the front are filled dots joined by steps.
 
-    ``link`` returns the address of an agent.
+    ``link`` returns the address of an agent's page.
     """
     from arena.present.picture import Chart, Dot
 

@@ -20,7 +20,7 @@ COLUMN = "criteria_"
 def criteria_scores(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings, clusters: Clusters = ALONE
 ) -> tuple[Scores, ...]:
-    """The mean of each answer's grades, then its grade by each criterion; empty if there are no answers to grade."""
+    """Scores by the mean of each answer's grades, then by each criterion; empty if there are no answers to grade."""
     graded: dict[tuple[str, str], Mapping[str, float]] = {}
     wanted: dict[tuple[str, str], Sequence[str]] = {}
     for want, result in outcomes:
@@ -48,7 +48,7 @@ def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:
 
 
 def grades(want: Wanted, judgment: Judgment, settings: StoredSettings) -> dict[str, float]:
-    """The grades of a criteria judgment by criterion; the reply to a single criterion does not name it."""
+    """The grades in a judgment, by criterion; if it is on a single criterion, the judgment does not name it."""
     if isinstance(judgment.outcome, Mapping):
         return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
     (name,) = graded_by(want, settings)
@@ -59,7 +59,7 @@ def grades(want: Wanted, judgment: Judgment, settings: StoredSettings) -> dict[s
 def ungraded(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings, answers: int
 ) -> tuple[str, ...]:
-    """A sentence for each criterion that skips answers without the documents or reference it needs."""
+    """A sentence for each criterion that left answers ungraded for lack of the documents or reference it needs."""
     graded = Counter(name for want, _ in outcomes for name in graded_by(want, settings))
     criteria = settings.criteria.listed() if settings.criteria is not None else ()
     return tuple(filter(None, (criterion.left_out(graded[criterion.name], answers) for criterion in criteria)))

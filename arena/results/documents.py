@@ -1,4 +1,4 @@
-"""Scores of what agents retrieved and cited, by judges' and by people's labels, and the agreement of these labels."""
+"""Scores of retrieved and cited documents, by judges' and by people's labels, and the agreement of these labels."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ Results: TypeAlias = Mapping[tuple[str, str], Result | None]
 def documents_shown(
     query_id: str, agents: Collection[str], data: Dataset, labels: Results, settings: StoredSettings, *, alone: bool
 ) -> list[str]:
-    """Ids of the documents that judges read with answers by these agents, in the order shown.
+    """Ids of the documents that judges read along with the answers of these agents, in the order shown.
 
-    The same choice as ``RelevanceLabels`` makes in a run.
+    ``RelevanceLabels`` makes the same choice during a run.
 
     Args:
         query_id: the query.
         agents: the agents that gave the answers.
-        data: the data with the query's documents.
-        labels: the relevance judges' results.
+        data: the dataset with the query's documents.
+        labels: the results of the relevance judges, by query and document.
         settings: the tournament's settings.
-        alone: whether the answers were graded alone, by criteria, or played a game.
+        alone: true if each answer was graded alone, by criteria; false if two answers were compared.
     """
     section = settings.criteria if alone else settings.pairwise
     if section is None:
@@ -76,7 +76,7 @@ def documents_shown(
 
 
 class LabelDistribution(Struct, frozen=True):
-    """Number of documents per relevance label. A failed judgment has no label: it is left out of the mean and counted.
+    """Number of documents per relevance label, and of documents without one, which do not count in the mean.
 
     Attributes:
         counts: number of documents by label, ascending; labels without documents are absent.
@@ -90,7 +90,7 @@ class LabelDistribution(Struct, frozen=True):
 
     @property
     def mean(self) -> float | None:
-        """The mean label (seed 003, section 3); the published code counts a failed document as -1."""
+        """The mean label (seed 003, section 3) without failed judgments, which the published code counts as -1."""
         total = sum(label * number for label, number in self.counts.items())
         return total / self.judged if self.judged else None
 
@@ -124,13 +124,13 @@ class RetrievalBoard(Struct, frozen=True):
     """Retrieval scores of a tournament.
 
     Attributes:
-        measures: measures by ir_measures' names, among them at least one Judged@k.
-        scores: scores by source of labels; empty without labels, or if no agent retrieved documents.
-        distributions: distribution of the judges' labels of each agent's documents.
-        without_documents: agents that only have answers.
+        measures: names of the measures in ir_measures' notation, among them at least one Judged@k.
+        scores: retrieval scores by source of the labels; empty without labels, or if no agent retrieved documents.
+        distributions: distribution of the judges' labels over each agent's documents.
+        without_documents: agents that gave answers but retrieved no documents.
         between_judges: agreement between the judges; ``None`` if there is only one.
         agreement: agreement of the judges' labels with people's, if both exist.
-        rankings: by measure, how well the rankings of agents by judges' and by people's labels agree.
+        rankings: agreement of the rankings of agents by judges' and by people's labels, by measure.
     """
 
     measures: tuple[str, ...]
@@ -157,11 +157,11 @@ class RetrievalBoard(Struct, frozen=True):
 def retrieval_board(
     data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> RetrievalBoard | None:
-    """Score what the agents of a tournament retrieved; ``None`` if there are no labels.
+    """Score the documents that the agents of a tournament retrieved; ``None`` if there are no labels.
 
-    An agent's documents count up to rank ``retrieval.depth``. Queries without any label are left out. If an agent that
-    the tournament asks did not answer a query, its documents for that query count as unknown. ``wanted`` has all
-    relevance judgments to make, with their results, in the order of the plan.
+    An agent's documents count down to rank ``retrieval.depth``. Queries without any label are left out. If an agent
+    that the tournament asks did not answer a query, its documents for that query count as unknown. ``wanted`` has all
+    relevance judgments of the plan, in its order, each with its result, if there is one.
     """
     from retrieval_eval.data.runs import runs_of  # imported late, because a cached board does not need it
 
@@ -227,7 +227,7 @@ def retrieval_board(
 
 
 def check_measures(names: Iterable[str], data: Dataset) -> None:
-    """Check that the measures can be computed on these queries; some need numbers as query ids."""
+    """Check that the measures can be computed for the dataset's queries; some measures need numbers as query ids."""
     try:
         labels = {query_id: {"document": 1} for query_id in data.queries}
         evaluate(labels, {"an agent's run": {query_id: {"document": 1.0} for query_id in data.queries}}, names)
@@ -236,7 +236,7 @@ def check_measures(names: Iterable[str], data: Dataset) -> None:
 
 
 def labels_in(data: Dataset, results: Results) -> dict[str, dict[str, int]]:
-    """The labels of relevance results, by query_id and doc_id, in the order of the queries; failures are left out."""
+    """The labels in relevance judgments, by query_id and doc_id, in the order of the queries; no failed judgments."""
     labels: dict[str, dict[str, int]] = {query_id: {} for query_id in data.queries}
     for (query_id, doc_id), result in results.items():
         if isinstance(result, Judgment):
@@ -277,14 +277,14 @@ def _rankings(metrics: Mapping[LabelSource, Metrics], draws: Mapping[str, int]) 
 
 
 RELEVANT = 1
-"""The lowest label that counts as relevant, unless the settings for nuggets name another."""
+"""The lowest label by which a document counts as relevant, unless the settings for nuggets name another."""
 
 
 class CitationBoard(Struct, frozen=True):
     """Citation scores of a tournament's agents.
 
     Attributes:
-        relevant: the lowest label that counts as relevant.
+        relevant: the lowest label by which a document counts as relevant.
     """
 
     relevant: int
@@ -294,7 +294,7 @@ class CitationBoard(Struct, frozen=True):
 def citation_board(
     data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> CitationBoard | None:
-    """Score what the answers cite; ``None`` if no answer cites a labelled document."""
+    """Score the documents that the answers cite; ``None`` if no answer cites a labelled document."""
     from retrieval_eval.scores.citations import citation_scores, cited_documents  # imported late, as above
 
     results = document_labels(wanted, settings.combinations, settings.across_judges)
@@ -318,7 +318,7 @@ def citation_board(
 def labels_of_documents(data: Dataset) -> dict[str, Mapping[str, int]]:
     """People's labels of documents, without labels of passages of answers, which only exams use.
 
-    No agent could have retrieved such a passage, so it must not be part of an ideal ranking.
+    No agent could have retrieved a passage of an answer, so it must not be part of an ideal ranking.
     """
     labels_by_query = {
         query_id: {doc_id: label for doc_id, label in labels.items() if not _is_of_an_answer(data, doc_id)}
@@ -338,8 +338,9 @@ class QueryLabels(Struct, frozen=True):
     """Relevance labels of one query's documents.
 
     Attributes:
-        label: labels of the query's documents, and their mean.
-        parts: means of the other numbers in the judges' replies, such as the match score of ``search_quality``.
+        label: distribution of the labels of the query's documents.
+        parts: means of further numbers in the judges' replies, by name, such as the match score of the prompt
+            ``search_quality``.
     """
 
     label: LabelDistribution
@@ -347,7 +348,7 @@ class QueryLabels(Struct, frozen=True):
 
 
 def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
-    """Mean labels of each query that has documents to label, in the order of the queries."""
+    """Relevance labels of each query with documents to label, in the order of the queries."""
     by_query: dict[str, list[Result | None]] = {}
     for (query_id, _), result in labels_of(store, tournament).items():
         by_query.setdefault(query_id, []).append(result)

@@ -1,4 +1,4 @@
-"""The exam of a tournament, read from its store: the bank, the grades, and the scores of each agent."""
+"""The exam of a tournament, read from its store: the bank of exam items, the grades, and the scores of each agent."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from retrieval_eval.exam.scores import RATED_LEVELS
 
 
 def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> ExamScores | None:
-    """Score what has been graded so far; ``None`` if there is nothing to score.
+    """Exam scores from the grades made so far; ``None`` if there is nothing to score.
 
-    There is nothing to score if the tournament has no exam, if no item is written yet, or if answers are extracted but
-    not graded.
+    There is nothing to score if the tournament has no exam, if no exam item is written yet, or if by the settings
+    judges only extract answers to the items and do not grade them.
     """
     exam = store.settings(tournament).exam
     if exam is None or exam.grading == "extraction_only":
@@ -37,7 +37,7 @@ def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = N
 
 
 def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> Study:
-    """The exam of a tournament that has one, from the judgments made so far."""
+    """The input for a tournament's exam scores, from the judgments made so far; the tournament must have an exam."""
     settings, outcomes = store.settings(tournament), outcomes or outcomes_of(store, tournament)
     section, data = settings.exam, store.dataset(tournament)
     assert section is not None
@@ -73,7 +73,7 @@ def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None
 
 
 def stored_bank(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> Bank:
-    """The test bank of a tournament: read from its file, without secret texts, or the items written so far."""
+    """The bank of exam items of a tournament: the file's items, without secret texts, or the items written so far."""
     settings = store.settings(tournament)
     exam = settings.exam
     assert exam is not None
@@ -94,7 +94,7 @@ def stored_bank(store: Store, tournament: str, outcomes: OutcomesOf | None = Non
 
 
 def open_items(store: Store, tournament: str) -> frozenset[str]:
-    """Ids of the items that count and are not secret; empty if the tournament has no exam."""
+    """Ids of the exam items that are not secret; empty if the tournament has no exam."""
     if store.settings(tournament).exam is None:
         return frozenset()
     return frozenset(item.item_id for item in stored_bank(store, tournament).items if not item.secret)
@@ -106,7 +106,7 @@ _Judged: TypeAlias = Callable[[Task], Iterable[tuple[GradedSubject, Result | Non
 def _grades(
     section: StoredExam, bank: Bank, outcomes: OutcomesOf, combinations: Mapping[str, Combine]
 ) -> Iterator[Grade]:
-    """The grade for each pair of passage and active item, ``None`` if the judgment failed or does not exist."""
+    """The grade for each passage and active item; its value is ``None`` if the judgment failed or does not exist."""
 
     def judged(task: Task) -> Iterator[tuple[GradedSubject, Result | None]]:
         results = outcomes(task)
@@ -147,7 +147,7 @@ def _extracted(section: StoredExam, items: Mapping[str, Item], judged: _Judged) 
 
 
 def _parsed_again(result: Result | None) -> Result | None:
-    """The rating in the first reply, as the workbench reads it."""
+    """The judgment by the rating in the judge's first reply, parsed as the rubric workbench does."""
     if result is None or result.reply is None:
         return result
     reply = result.rejected[0] if result.rejected else result.reply

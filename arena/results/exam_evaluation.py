@@ -1,4 +1,4 @@
-"""One evaluation by exam: grades, bank, rankings and labels, and the scores at every level."""
+"""One evaluation by exam: grades of passages on exam items, people's labels, and agents' scores at every level."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ from retrieval_eval.stats.bootstrap import Clusters
 from retrieval_eval.stats.scores import Scores
 
 USUAL_LEVEL = 4
-"""The grade from which the authors of 001 count an item as covered."""
+"""The lowest grade at which the authors of the method (seed 001) count an item as covered."""
 
 
 GradedUnit: TypeAlias = Literal["answers", "documents"]
 
 
 class Study(Struct, frozen=True, dict=True):
-    """The input for exam scores and for their oversight by people.
+    """The input for exam scores and for the comparison of grades with people's labels.
 
     Attributes:
-        source: all grades as the graders gave them, one per passage and item.
-        graded: the same grades by document, if documents were cut into passages for grading.
-        bank: the test bank; ``None`` if there is none, then the graded items are used.
+        source: all grades as the graders gave them, one for each passage and item.
+        graded: the same grades, merged by document if documents were cut into passages for grading.
+        bank: the bank of exam items; ``None`` without a bank, in which case the graded items are used.
         rankings: the passages of each agent's response, or its documents.
         labels: people's relevance labels, empty if there are none.
-        levels: the thresholds in use: at level 4, an item counts as covered from grade 4.
+        levels: the thresholds in use; at level 4, an item counts as covered by a grade of 4 or more.
         unit: what was graded: passages of ``answers``, or retrieved ``documents``.
-        min_grade: the level to show first, if the configuration names one.
-        bank_version: version of the whole bank, if ``bank`` lacks some of its texts.
+        min_grade: the default level, if the configuration names one.
+        bank_version: version of the bank with all its texts, if ``bank`` lacks the secret ones.
     """
 
     source: Graded
@@ -75,7 +75,7 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def usual_level(self) -> int:
-        """The configured ``min_grade``; by default 4 if that is a level, otherwise the highest level."""
+        """The default level: the configured ``min_grade``, or else 4 if that is a level, or else the highest level."""
         if self.min_grade is not None:
             return self.min_grade
         return USUAL_LEVEL if USUAL_LEVEL in self.levels else max(self.levels)
@@ -88,7 +88,7 @@ class Study(Struct, frozen=True, dict=True):
         return replace(self, grids=Grids({query_id: self.grids.grids[query_id]}))
 
     def text_of(self, item_id: str) -> str:
-        """The question or nugget; a placeholder for a secret item, and the id if the bank is not known."""
+        """The text of an item; a placeholder if the item is secret, its id if the bank is not known."""
         return self.bank.by_id[item_id].open_text if self.bank is not None and item_id in self.bank.by_id else item_id
 
     def text_of_passage(self, query_id: str, passage_id: str) -> str:
@@ -123,12 +123,12 @@ def load_study(
     llm: str | None = None,
     prompt: str | None = None,
 ) -> Study:
-    """Read an exam evaluation from files.
+    """Read the input for exam scores from files.
 
     Args:
         file: the workbench's graded file or a table of grades.
-        runs: trec_eval runs; by default the rankings in the file of grades, or the rankings that follow from the ids of
-            the answers' passages.
+        runs: trec_eval run files; by default the rankings in the file of grades, or else those that follow from the ids
+            of the answers' passages.
         qrels: people's relevance labels; by default the judgments in the file of grades.
         items: a shell pattern that the ids of the items must match.
         llm: the grader's model, if there are several graders.
@@ -147,7 +147,7 @@ def load_study(
     grader = graded.chosen(llm, prompt)
     grades = [entry for entry in graded.grades[grader] if items is None or fnmatchcase(entry.item_id, items)]
     if not grades:
-        raise InputError(f"{file}: no id of a graded item matches the pattern {items!r} of --items")
+        raise InputError(f"{file}: no graded item has an id that matches the pattern {items!r} of --items")
     known_bank = read_bank(bank) if bank is not None else None
     if known_bank is not None and items is not None:
         known_bank = replace(
@@ -157,7 +157,7 @@ def load_study(
     rankings = read_rankings(runs) if runs else graded.rankings or of_answers
     grids = make_grids(grades, known_bank, rankings)
     if known_bank is not None and grids.pairs == grids.ungraded:
-        raise InputError(f"{file}: none of the grades matches an item of {bank}; use its item ids")
+        raise InputError(f"{file}: no grade is for an item of the bank {bank}; both files must use the same item ids")
     labels = read_qrels(qrels).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
     unit: GradedUnit = "answers" if of_answers else "documents"
@@ -165,7 +165,7 @@ def load_study(
 
 
 def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None) -> tuple[Labels, Labels] | None:
-    """Relevance labels that a model gave without items, and people's labels; ``None`` if the file has grades of items.
+    """Relevance labels that a model gave to passages, and people's labels; ``None`` if the file grades exam items.
 
     Args:
         file: the workbench's graded file or a table of grades.
@@ -181,12 +181,12 @@ def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None
         return None
     if len(graders) > 1:
         choices = "; ".join(f"--llm {grader.llm!r} --prompt {grader.prompt!r}" for grader in graders)
-        raise InputError(f"{file}: several graders labelled its passages; name one: {choices}")
+        raise InputError(f"{file}: several graders labelled its passages; choose one of them: {choices}")
     return graded.direct[graders[0]], graded.labels
 
 
 def _rankings_of_ids(grades: Sequence[Grade]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The passages of each answer in order, from the passage ids; empty if an id does not name its answer."""
+    """Passage ids of each answer, in the answer's order; empty if a passage id does not name its answer."""
     passages: dict[tuple[str, str], dict[int, str]] = {}
     for passage_id in dict.fromkeys(entry.passage_id for entry in grades):
         origin = origin_of(passage_id)
@@ -201,7 +201,7 @@ LEADERBOARD: Final = TableSpec(("agent", "rank", "score"), ("agent",), {"agent":
 
 
 def read_official(path: Path) -> dict[str, float]:
-    """Read an official leaderboard as ranks, 1 best: a JSON object of ranks by agent, or a table of ranks or scores.
+    """Read an official leaderboard, from JSON with ranks by agent or a table of ranks or scores, as ranks (1 is best).
 
     Raises:
         DataError: the file cannot be read, names an agent twice, or a rank or score is not a number.
@@ -235,8 +235,8 @@ class ExamScores(Struct, frozen=True):
     """Exam scores of every agent.
 
     Attributes:
-        workbench: whether means are over the queries to which the agent has a response, as in the workbench.
-        official: ranks of the agents on another leaderboard, for comparison.
+        workbench: whether means are over the queries to which the agent has a response, as in the rubric workbench.
+        official: ranks of the agents on an official leaderboard, for comparison.
     """
 
     study: Study
@@ -252,7 +252,7 @@ class ExamScores(Struct, frozen=True):
 
     @property
     def scores(self) -> tuple[Scores, ...]:
-        """The cover at the default level over all queries, which also compares agents in workbench mode."""
+        """Cover scores at the default level over all queries, by which agents are compared, also in workbench mode."""
         return (self.cover.by_level[self.level]["cover"],)
 
     def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
@@ -261,7 +261,7 @@ class ExamScores(Struct, frozen=True):
         return dict(sorted(ranks.items(), key=lambda entry: (entry[1], entry[0])))
 
     def agents(self, level: int) -> dict[str, dict[str, Any]]:
-        """By agent, best first: ``place``, the mean of each measure, and the counts of queries and grades.
+        """Figures of each agent, best first: ``place``, the mean of each measure, and the counts of queries and grades.
 
         Agents without a score come last and have no place.
         """
@@ -290,13 +290,13 @@ def exam_scores(
     workbench: bool = False,
     official: Mapping[str, float] | None = None,
 ) -> ExamScores:
-    """Score all agents.
+    """Compute the exam scores of all agents.
 
     Args:
-        k: number of passages of a response that count.
-        workbench: score as the workbench's code does: divide by the items that have a grade instead of the bank's, give
+        k: number of passages of a response that count, from the first on.
+        workbench: score as the rubric workbench does: divide by the items that have a grade instead of the bank's, give
             every item the weight 1, and average over the queries to which the agent has a response.
-        official: ranks of the agents on another leaderboard.
+        official: ranks of the agents on an official leaderboard.
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
@@ -313,7 +313,7 @@ def exam_scores(
 
 
 def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, level: int, alpha: float) -> Floats:
-    """Alpha-nDCG of every response, shape (agents, queries); 0 without a response, NaN if it is not known."""
+    """Alpha-nDCG of every response, shape (agents, queries); 0 without a response, NaN if grades are missing."""
     agents, queries = cover.gaps.agents, cover.gaps.queries
     columns = []
     for query_id in queries:

@@ -1,8 +1,8 @@
 """The games of a tournament as columns: query, two agents, judge, and the outcome in both orders.
 
-The columns hold numbers as soon as they are read from the store, so that millions of games need no special code. Rows
-of one query, judge and pair become one game; several samples of a verdict become one. If a judge gives a probability
-for each label, each verdict comes with the judge's certainty.
+Columns are numbers from the moment they are read from the store, so that millions of games need no special code. The
+store's rows on one query, judge and pair become one game, and several samples of a verdict are combined. If a judge
+gives a probability for each label, each verdict comes with the judge's certainty.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from arena.store.outcomes import Consistency
 
 FAILED, WAITING, NOT_WANTED = 2, 3, 4
-"""Codes for an order without a verdict: the judge failed, has not been asked yet, or is not to be asked."""
+"""Codes for an order of a game without a verdict: the judge failed, was not asked yet, or is not to be asked."""
 
 
 class GameKey(NamedTuple):
@@ -53,19 +53,20 @@ class GameKey(NamedTuple):
 
 
 class GameTable(Struct, frozen=True, eq=False, dict=True):
-    """All games to judge in a tournament, in the order of its plan.
+    """All games of a tournament, judged or not, in the order of its plan.
 
     Attributes:
         agents, queries, judges: sorted names; the columns hold indexes into them.
         a, b, query, judge: columns of the games, int32, shape (games,); ``a`` is the agent whose name sorts first.
         outcome: outcome with ``a`` shown first and with ``b`` shown first, int8, shape (games, 2).
-        identical: whether both answers are the same text, shape (games,).
-        preference: the judge's probability in each order that ``a``'s answer is better, NaN where it gives none; shape
-            (games, 2), or (0, 2) if games are scored by verdicts.
+        identical: whether the texts of both answers are the same, shape (games,).
+        preference: the judge's probability, in each order, that the answer of ``a`` is better, NaN if the judge gave
+            none; shape (games, 2), or (0, 2) if games are scored by verdicts.
         clusters: the conversation of each query that belongs to one; every other query is independent.
-        causes: number of orders of games whose judgment failed, by cause.
+        causes: number of failed judgments by cause, where each order of a game is a judgment.
         consistency: agreement between the samples of each judge that was asked several times.
-        models: number of verdicts by judge and model, for judges that servers run.
+        models: number of verdicts by judge and model, for judges whose models run on servers; their replies name the
+            model.
     """
 
     agents: tuple[str, ...]
@@ -95,7 +96,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         )
 
     def find(self, key: GameKey) -> int | None:
-        """The row of a game, with its agents in either order; ``None`` if there is no such game."""
+        """The row of a game; its agents may be given in either order. ``None`` if there is no such game."""
         pair = self.of_agent(key.agent_a) & self.of_agent(key.agent_b) & (key.agent_a != key.agent_b)
         rows = np.flatnonzero(pair & self.of_query(key.query_id) & self.of_judge(key.judge))
         return int(rows[0]) if rows.size else None
@@ -117,7 +118,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return np.asarray((self.query.astype(np.int64) * size + self.a) * size + self.b, np.int64)
 
     def of_pairs(self, pairs: Iterable[tuple[str, str, str]]) -> Bools:
-        """Whether the game is one of ``pairs`` (query, and two agents in the order of their names), shape (games,)."""
+        """Whether each game is among ``pairs`` (query, and two agents sorted by name), shape (games,)."""
         query, agent = ({name: index for index, name in enumerate(names)} for names in (self.queries, self.agents))
         size, pair_numbers = len(self.agents), []
         for query_id, a, b in pairs:
@@ -135,12 +136,12 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def orders_disagree(self) -> Bools:
-        """Whether both orders have verdicts that differ, shape (games,)."""
+        """Whether both orders of a game have verdicts and these differ, shape (games,)."""
         differ = self.outcome[:, 0] != self.outcome[:, 1]
         return np.asarray(self.judged.all(axis=1) & differ, np.bool_)
 
     def judges_disagree(self, scores: Floats) -> Bools:
-        """Whether two judges score the same pair on the same query differently, shape (games,)."""
+        """Whether judges give different ``scores`` to the game's pair on its query, shape (games,)."""
         _, pair = np.unique(self.pair, return_inverse=True)
         low, high = np.full(pair.max(initial=-1) + 1, np.inf), np.full(pair.max(initial=-1) + 1, -np.inf)
         np.fmin.at(low, pair, scores)
@@ -155,7 +156,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return scores
 
     def games(self, win_and_tie: WinAndTie) -> Games:
-        """The rated games in the order of the table: ``reconcile`` of ``verdicts``, but computed without sorting."""
+        """The games with a verdict, in the table's order; same games as those of ``reconcile``, but computed faster."""
         rows = self.played
         outcome, tally = self._folded(rows, win_and_tie)
         agents, both = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
@@ -168,7 +169,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return fold(np.where(judged, self.outcome[rows], 0).astype(np.int8), both, win_and_tie)
 
     def verdicts(self, of: Bools | None = None) -> VerdictTable:
-        """One verdict per order of a game; ``a`` is the answer shown first. ``of`` selects games, by default all."""
+        """All verdicts, up to two per game; ``a`` is the agent whose answer was shown first. ``of`` selects games."""
         rows, ordered = np.nonzero(self.judged if of is None else self.judged & of[:, None])
         swapped = ordered == 1
         outcome_of_a = self.outcome[rows, ordered]
@@ -186,7 +187,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return table.clustered(self.clusters)
 
     def rated(self, settings: RatingSettings, of: Bools | None = None) -> Games | None:
-        """The games as the ratings use them, ``None`` if none has a verdict; ``of`` selects games, by default all.
+        """The games as the ratings use them; ``None`` if no game has a verdict. ``of`` selects games, by default all.
 
         Games scored by preferences become wins and losses of fractional weight.
         """
@@ -202,7 +203,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return Coverage(int(wanted.sum()), judged, failed, int((self.outcome == WAITING).sum()), identical)
 
     def gaps(self) -> Gaps:
-        """Number of verdicts to make, and of missing ones, by agent and query; each order of a game counts as one."""
+        """Number of planned and of missing verdicts by agent and query; each order of a game needs one verdict."""
         agents, queries = len(self.agents), len(self.queries)
         cells = np.concatenate([side.astype(np.int64) * queries + self.query for side in (self.a, self.b)])
         wanted, judged = (self.outcome != NOT_WANTED).sum(axis=1), self.judged.sum(axis=1)
@@ -240,11 +241,11 @@ def _sums(names: Sequence[str], columns: Sequence[Int32s], *counts: NDArray[np.i
 
 
 PROBABILITIES: Final = {"p_a": Verdict.A.value, "p_b": Verdict.B.value, "p_tie": Verdict.TIE.value}
-"""Columns of a table of verdicts: the probabilities that ``a`` wins, that ``b`` wins, and of a tie."""
+"""Columns of a table of verdicts with the judge's probabilities, and the verdict of each."""
 
 
 def verdict_probabilities(judgment: Judgment) -> dict[str, float]:
-    """The probabilities of ``PROBABILITIES`` in the judge's reply; empty if the reply has none."""
+    """The judge's probability of each verdict, by column of ``PROBABILITIES``; empty if the judgment has none."""
     from judges.providers.transformers import label_probabilities
 
     by_label = label_probabilities(judgment.reason)
@@ -254,18 +255,18 @@ def verdict_probabilities(judgment: Judgment) -> dict[str, float]:
 
 
 def preference(judgment: Judgment) -> float | None:
-    """Probability that the answer shown first is better, plus half that of a tie; ``None`` if the reply gives none."""
+    """Probability that the answer shown first is better, plus half that of a tie; ``None`` without probabilities."""
     probabilities = verdict_probabilities(judgment)
     total = sum(probabilities.values())
     return (probabilities["p_a"] + probabilities["p_tie"] / 2) / total if total else None
 
 
 _OUTCOME_CODES: Final = {json.dumps(outcome.verdict): outcome for outcome in GameOutcome}
-"""Outcome codes by the verdict's JSON in the store, from the view of the answer shown first."""
+"""Outcome for the answer shown first, by the JSON text of the verdict in the store."""
 
 
 def read_games(store: Store, tournament: str, data: Dataset | None = None) -> GameTable:
-    """All games of a tournament, samples combined, with preferences if the settings score games by them.
+    """Read all games of a tournament; combines samples of a verdict and adds preferences if the settings use them.
 
     Args:
         data: the tournament's dataset, if it has been read already.
@@ -282,7 +283,7 @@ def read_games(store: Store, tournament: str, data: Dataset | None = None) -> Ga
 
 
 def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> GameTable:
-    """Build the games, in the order of their plan, from rows with one sample of one order of a game each.
+    """Build the games, in the order of the plan, from rows with one sample of one order of a game each.
 
     Args:
         rows: columns from ``Store.games``, with ``reason`` if games are scored by preferences.
@@ -355,7 +356,7 @@ def _row_outcomes(rows: RowColumns) -> NDArray[np.int8]:
 
 
 def _combination_codes(judges: Iterable[str], settings: StoredSettings) -> Int32s:
-    """By judge, how its samples are combined: 0 for ``majority``, 1 for ``median``, 2 for ``mean``."""
+    """How each judge's samples are combined, shape (judges,): 0 for ``majority``, 1 for ``median``, 2 for ``mean``."""
     combinations = settings.combinations
     return np.array(
         [("majority", "median", "mean").index(combinations.get(judge, "majority")) for judge in judges], np.int32
@@ -363,7 +364,11 @@ def _combination_codes(judges: Iterable[str], settings: StoredSettings) -> Int32
 
 
 def _combined(counts: Mapping[int, NDArray[np.integer]], codes: Int32s | None) -> NDArray[np.int8]:
-    """The outcome of each slot, combined from the counts of its samples' outcomes like ``combined``; shape (slots,)."""
+    """Outcome of each order of each game, combined from its samples as ``combined`` does, shape (orders,).
+
+    ``counts`` has the number of samples with each outcome. ``codes`` has each order's way of combining, from
+    ``_combination_codes``; ``None`` if every order has a single sample.
+    """
     wins, ties, losses = (counts[outcome] for outcome in (GameOutcome.FIRST, GameOutcome.TIE, GameOutcome.SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
     judged = wins + ties + losses
@@ -380,7 +385,7 @@ def _combined(counts: Mapping[int, NDArray[np.integer]], codes: Int32s | None) -
 def _causes(
     rows: RowColumns, row_outcomes: NDArray[np.int8], slot: NDArray[np.int64], slot_outcomes: NDArray[np.int8]
 ) -> dict[str, int]:
-    """Number of failed slots by cause; the first failed sample of a slot decides."""
+    """Number of failed orders of games by cause; among several failed samples, the first decides."""
     failing = np.flatnonzero((row_outcomes == FAILED) & (slot_outcomes[slot] == FAILED))
     _, firsts = np.unique(slot[failing], return_index=True)
     cause = rows.texts["cause"]
@@ -412,7 +417,7 @@ def _pairs(number: NDArray[np.integer]) -> NDArray[np.integer]:
 def _preferences(
     rows: RowColumns, settings: StoredSettings, slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
 ) -> Floats:
-    """Mean preference for ``a`` over each slot's samples, shape (games, 2), NaN if unknown; (0, 2) if none is known."""
+    """Mean preference for ``a`` over the samples of each order, shape (games, 2), NaN if unknown; (0, 2) if all are."""
     judge, outcome, reason = (rows.texts[name] for name in ("judge", "outcome", "reason"))
     probabilistic = [settings.gives_probabilities(str(name)) for name in judge.names]
     preferred = np.full(slot.size, np.nan)

@@ -1,4 +1,7 @@
-"""Comparison of two conditions of a nugget evaluation (Pradeep et al. 2024, section 4, Figures 6 and 7)."""
+"""Comparison of two conditions of a nugget evaluation, such as manual and automatic nuggets.
+
+The method is that of Pradeep et al. 2024, section 4, Figures 6 and 7.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.rank import RankCorrelation, correlate_runs, correlate_topics
 
 _MIN_RUNS = 3
-"""Minimum number of runs; with two, a ranking can only be equal or reversed."""
+"""Minimum number of runs to compare rankings; with two, rankings can only be equal or reversed."""
 
 SCALES: Final[Mapping[str, tuple[str, ...]]] = {
     "assignment": tuple(Support),
@@ -37,12 +40,12 @@ SCALES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Point(Struct, frozen=True):
-    """Scores of a run, or of its answer to one topic, in both conditions.
+    """Scores of a run, or of its answer to one topic, in both conditions (``a`` and ``b``).
 
     Attributes:
         length: length in words, ``None`` if neither condition gives it.
         topic: the topic of an answer; empty for a run.
-        front: whether no other run is at least as good and as short in the first condition; only for runs.
+        front: whether the run is on the Pareto front of score and length in the first condition; only for runs.
     """
 
     run: str
@@ -57,7 +60,7 @@ class NuggetAgreement(Struct, frozen=True):
     """Agreement of two conditions on the labels of the same nuggets, matched by query and text.
 
     Attributes:
-        assignment: agreement on the labels of (nugget, run).
+        assignment: agreement on how well the answers of runs support the nuggets.
         two_grades: agreement on these labels if partial_support counts as not_support, as in strict scores.
         importance: agreement on the importance of nuggets that have one in both conditions.
     """
@@ -71,16 +74,16 @@ class NuggetAgreement(Struct, frozen=True):
 
 
 class ConditionsCompared(Struct, frozen=True):
-    """Agreement of the scores and labels of two conditions.
+    """Result of a comparison: how far the scores and labels of two conditions agree.
 
     Attributes:
         topics: names of the shared topics; empty if a condition has none.
         runs: runs in both conditions, sorted by their score in the first condition, best first.
         pairs: answers scored in both conditions; empty if a condition has no topics.
-        nuggets: agreement on single nuggets, if both conditions have assignments.
-        left_out: runs with a score in only one condition, as ``runs_a`` and ``runs_b``; topics as ``topics_a`` and
-            ``topics_b``.
-        unit: unit of the bootstrap, if topics are known.
+        nuggets: agreement on the labels of single nuggets, if both conditions have assignments.
+        left_out: runs with a score in only the first condition (``runs_a``) or the second (``runs_b``), and topics
+            likewise (``topics_a``, ``topics_b``).
+        unit: unit that the bootstrap resamples, if topics are known.
     """
 
     correlation: RankCorrelation
@@ -97,7 +100,8 @@ def compare_conditions(
 ) -> ConditionsCompared:
     """Compare the scores of both conditions over the runs and topics that they share.
 
-    ``asked`` is the topic set, by default all topics; turns of one conversation are resampled together.
+    ``asked`` has the topics to compare on, by default all shared topics; turns of one conversation are resampled
+    together.
 
     Raises:
         InputError: fewer than three runs have a score in both conditions, or both name topics and share none.
@@ -115,8 +119,10 @@ def compare_conditions(
     scored = ~np.isnan(a.run_scores) & ~np.isnan(b.run_scores)
     runs = [run for run, has_both in zip(common, scored, strict=True) if has_both]
     if len(runs) < _MIN_RUNS:
-        available = f"{len(runs)} with a score in both, of {len(first.runs)} and {len(second.runs)}"
-        raise InputError(f"{first.path} and {second.path}: two rankings need {_MIN_RUNS} runs; there are {available}")
+        available = f"{len(runs)} with a score in both files, out of {len(first.runs)} and {len(second.runs)}"
+        raise InputError(
+            f"{first.path} and {second.path}: a comparison of rankings needs {_MIN_RUNS} runs; there are {available}"
+        )
     a, b = a.chosen(runs, topics), b.chosen(runs, topics)
     clusters = conversations((asked or {}).values())
     if topics is None:
@@ -218,20 +224,20 @@ def _importances(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Imp
 SCORES: Final = TableSpec(
     ("agent", "qid", "length"), ("agent",), {"agent": ("run", "run_id", "run_tag"), "qid": (*spellings("qid"), "topic")}
 )
-"""The columns of a table of runs and scores, except for the column of scores, which the caller names."""
+"""Columns of a table of runs and scores, without the column of the score, whose name the user gives."""
 _MEAN: Final = "all"
-"""The name that nuggetizer and trec_eval write as the topic of a mean."""
+"""The topic name in rows that hold a mean over topics, as nuggetizer and trec_eval write them."""
 
 
 class Condition(Struct, frozen=True, eq=False):
-    """Scores of one condition.
+    """Scores of the runs in one condition, read from a file.
 
     Attributes:
         topics: sorted names of topics; ``None`` if the file only has scores of whole runs.
         scores: shape (runs, topics) or (runs,), NaN where undefined, 0 where a run did not answer.
-        answered: whether the run answered, same shape as ``scores``.
-        lengths: lengths in words, same shape as ``scores``; ``None`` if the file has none.
-        assignments: the assignments that the scores come from, if the file has them.
+        answered: whether the run answered the topic, same shape as ``scores``.
+        lengths: lengths of answers in words, same shape as ``scores``; ``None`` if the file has none.
+        assignments: nugget assignments from which the scores were computed, if the file has them.
     """
 
     path: Path
@@ -247,7 +253,7 @@ class Condition(Struct, frozen=True, eq=False):
         return self.scores if self.topics is None else means(self.scores)
 
     def chosen(self, runs: Sequence[str], topics: Sequence[str] | None) -> Condition:
-        """The condition restricted to these runs and topics; without ``topics``, it has the scores of whole runs."""
+        """The condition restricted to these runs and topics; if ``topics`` is ``None``, with one score per run."""
         rows = [self.runs.index(run) for run in runs]
         if topics is None:
             lengths = self.lengths if self.lengths is None or self.topics is None else self.lengths.mean(axis=1)
@@ -265,14 +271,14 @@ class Condition(Struct, frozen=True, eq=False):
 
 
 def means(scores: Floats) -> Floats:
-    """Mean over topics with a score, shape (runs, topics) to (runs,), NaN for a run without any."""
+    """Mean of each run over the topics with a score, shape (runs, topics) to (runs,); NaN for a run without a score."""
     defined = ~np.isnan(scores)
     used = defined.sum(axis=1)
     return np.where(used > 0, np.where(defined, scores, 0.0).sum(axis=1) / np.maximum(used, 1), np.nan)
 
 
 def read_condition(path: Path, column: str) -> Condition:
-    """Read a file of assignments, the JSON or the table of ``nuggets``, or any table of runs and scores.
+    """Read scores from nugget assignments, the output of ``ragleague nuggets``, or any table of runs and scores.
 
     Tables need the columns ``run`` and ``column`` and may have ``qid`` and ``length``; nuggetizer's names are accepted.
 
@@ -288,7 +294,7 @@ def read_condition(path: Path, column: str) -> Condition:
 
 def _of_assignments(path: Path, column: str) -> Condition:
     if column not in COLUMNS:
-        raise InputError(f"{path}: no score is named {column!r}; choose one of {', '.join(COLUMNS)}")
+        raise InputError(f"{path}: there is no score {column!r}; choose one of {', '.join(COLUMNS)}")
     assignments = tuple(read_assignments([path]))
     table = score_table(assignments)
     scores, lengths = table.score(column), table.words.astype(np.float64)
@@ -336,13 +342,13 @@ def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(record, Mapping) for record in runs.values()):
-        raise DataError(path, "lacks the object 'runs' of the JSON that 'ragleague nuggets score --format json' writes")
+        raise DataError(path, "must have an object 'runs', as 'ragleague nuggets score --format json' writes it")
     for run, record in runs.items():
         for name in numbers:
             if not isinstance(record.get(name), int | float | None):
                 raise DataError(path, f"run {run!r}: {name!r} must be a number", value=str(record[name]))
     if all(record.get(numbers[0]) is None for record in runs.values()):
-        raise DataError(path, f"no run has a score {numbers[0]!r}")
+        raise DataError(path, f"no run has a value of the score {numbers[0]!r}")
     return [Row(path, 1, {**record, "agent": run}) for run, record in runs.items()]
 
 

@@ -57,9 +57,9 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
     [
         (("exam", "score", "none.csv"), "none.csv: no such file"),
         (("exam", "score", "table.csv"), "name the runs with --run"),
-        (("exam", "score", "table.csv", "--items", "x*"), "no id of a graded item matches the pattern 'x*'"),
+        (("exam", "score", "table.csv", "--items", "x*"), "no graded item has an id that matches the pattern 'x*'"),
         (("exam", "score", "table.csv", "--llm", "gpt"), "no grader has this model and prompt"),
-        (("exam", "score", "table.csv", "--bank", "other.csv"), "none of the grades matches an item of other.csv"),
+        (("exam", "score", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
         (("exam", "score", "table.csv", "--run", "bad.run"), "bad.run:1: a line must have 6 fields, 'query Q0"),
         (("exam", "agreement", "table.csv"), "has no relevance labels by people"),
         (

@@ -135,7 +135,7 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
     ("content", "arguments", "problem"),
     [
         ("qid,agent_a,agent_b,verdict\nq01,bm25,dense,X\n", (), "v.csv:2: "),
-        ("qid,agent,nugget,assignment\nq01,bm25,n,support\n", (), "is a table of nuggets; give a file of"),
+        ("qid,agent,nugget,assignment\nq01,bm25,n,support\n", (), "is a table of nugget labels; import a file of"),
         ("qid,did,label\nq01,q01-d0,1.5\n", (), "v.csv:2: 'label' must be a whole number ('1.5')"),
         (
             "qid,agent,criterion,score\nq01,bm25,accuracy,good\n",

@@ -130,14 +130,14 @@ def test_metrics_by_topic_in_nuggetizers_names_are_understood(tmp_path: Path) ->
         (
             "b.csv",
             "run,v_strict\na,1\nb,1\nd,1\n",
-            "two rankings need 3 runs; there are 2 with a score in both",
+            "a comparison of rankings needs 3 runs; there are 2 with a score in both files",
         ),
         ("b.csv", "run,qid,v_strict\na,7,1\nb,7,1\ncc,7,1\n", "the two files share no topic"),
-        ("b.json", "[]", "lacks the object 'runs'"),
-        ("b.json", '{"runs": {}}', "lacks the object 'runs'"),
+        ("b.json", "[]", "must have an object 'runs'"),
+        ("b.json", '{"runs": {}}', "must have an object 'runs'"),
         ("b.json", '{"runs"', "not JSON"),
         ("b.json", '{"runs": {"a": {"v_strict": "x"}}}', r"run 'a': 'v_strict' must be a number \('x'\)"),
-        ("b.json", '{"runs": {"a": {"v": 1}}}', "no run has a score 'v_strict'"),
+        ("b.json", '{"runs": {"a": {"v": 1}}}', "no run has a value of the score 'v_strict'"),
     ],
 )
 def test_what_cannot_be_compared_is_said(tmp_path: Path, name: str, content: str, said: str) -> None:
@@ -149,6 +149,6 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path, name: str, content: str
 def test_an_unknown_score_is_answered_with_those_there_are(tmp_path: Path) -> None:
     path = assigned(tmp_path / "a.jsonl", A)
     with pytest.raises(
-        InputError, match="no score is named 'ndcg'; choose one of v_strict, v, w_strict, w, a_strict, a"
+        InputError, match="there is no score 'ndcg'; choose one of v_strict, v, w_strict, w, a_strict, a"
     ):
         compared(path, path, "ndcg")
