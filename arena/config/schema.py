@@ -91,7 +91,7 @@ class DataSection(Section):
     passages: PassagesSection = PassagesSection(by="paragraph")
     """How the documents in ``corpus`` are split into passages that agents search; by default, by ``paragraph``."""
     limits: Limits = Limits()
-    """Limits on the size of a document file that is read."""
+    """Limits on size, time and memory for reading one document file."""
     qrels: Sources = Field(default_factory=list)
     """Files of people's relevance labels (TREC qrels), or ``irds:NAME``."""
 
@@ -192,7 +192,7 @@ class SynthSection(Section):
     passages: PassagesSection = PassagesSection(by="pages")
     """How documents are split into the passages that a model reads; by default, by ``pages``."""
     limits: Limits = Limits()
-    """Limits on the size of a document file that is read."""
+    """Limits on size, time and memory for reading one document file."""
     models: JudgeNames
     """Names of the judges whose models write the queries."""
     per_passage: Count = PER_PASSAGE
