@@ -1,4 +1,4 @@
-"""Results for a browser: ``ui`` serves the pages, ``report`` writes one HTML file, ``publish`` a static web site."""
+"""Commands to see results in a browser: ``ui`` serves web pages, ``report`` and ``publish`` write HTML files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def report(
     out: Annotated[Path, typer.Option(metavar="FILE", help="HTML file to write")] = Path("report.html"),
     tournament: Tournament = None,
     below_coverage: BelowCoverage = False,
-    force: Annotated[bool, typer.Option("--force", help="replace FILE even if it is not a report")] = False,
+    force: Annotated[bool, typer.Option("--force", help="overwrite FILE even if it is not a report")] = False,
 ) -> None:
-    """Write a report as one HTML file.
+    """Write the report on a tournament as one HTML file.
 
-    The file needs no network and runs no script. An existing report is replaced; any other file only with --force.
-    Exit status 3: too little is judged for ratings; the report says what is missing.
+    The file needs no network and runs no script. An existing report is overwritten; any other file only with --force.
+    Exit status 3: there are too few judgments for ratings; the report says which are missing.
     """
     with open_tournament(source, tournament) as (store, name):
         report, written = write_report(
@@ -44,11 +44,11 @@ def publish(
     tournament: Tournament = None,
     below_coverage: BelowCoverage = False,
 ) -> None:
-    """Write a tournament as pages for any web server.
+    """Write the results of a tournament as a static web site.
 
-    The pages are the report, one page per query and one per agent. They need no program on the server, run no script
-    and request nothing from other hosts. They contain the texts of queries, answers and documents: check them before
-    you make them public. Run the command again after new results; other files in the folder stay.
+    The site has the report, a page for each query and a page for each agent. Any web server can serve it; the pages run
+    no script and request nothing from other hosts. They contain the texts of queries, answers and documents: check them
+    before you make them public. After new results, run the command again; other files in the folder are kept.
     """
     with open_tournament(source, tournament) as (store, name):
         report, pages, written = publish_pages(
@@ -61,7 +61,7 @@ def publish(
 
 
 def _public_source(source: str) -> str:
-    """The name of the store in the report's command lines; it reveals no database address and no folder."""
+    """Name of the store in the commands that the report suggests: the file name, or ``STORE`` for a database."""
     path = sqlite_path(source)
     return "STORE" if path is None else path.name
 
@@ -73,18 +73,18 @@ def ui(
         str, typer.Option(help="address to listen on; by default only this machine reaches it")
     ] = "127.0.0.1",
     host: Annotated[
-        list[str] | None, typer.Option(help="name by which browsers call the server; may be repeated")
+        list[str] | None, typer.Option(help="host name under which browsers reach the server; may be repeated")
     ] = None,
-    roles: Annotated[Path | None, typer.Option(help="YAML file with the roles of people who sign in")] = None,
+    roles: Annotated[Path | None, typer.Option(help="YAML file with the role of each person who may sign in")] = None,
     without_sign_in: Annotated[
         Literal["viewer", "voter", "editor"] | None,
-        typer.Option(help="role of everyone who can reach the pages; no one signs in"),
+        typer.Option(help="give this role to everyone who can reach the pages, without sign-in"),
     ] = None,
 ) -> None:
     """Open the web leaderboard of a store.
 
-    The pages serve this machine or, with a sign-in, a team. If you name CONFIG, they can also start and stop its runs
-    and edit the files that it names in its folder, such as the test bank.
+    The pages are for users of this machine or, with sign-in, for a team. If you name a configuration file instead of a
+    store, its runs can be started and stopped on the pages, and the files that it uses from its folder can be edited.
     """
     location, tournament_name, _ = read_source(source)
     (Store.create if tournament_name is not None and missing(location) else Store.open)(location).close()

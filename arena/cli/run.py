@@ -1,4 +1,4 @@
-"""``plan`` and ``run``: count a run's calls; make the missing judgments and print the leaderboard."""
+"""The commands ``plan`` (count the calls of a run) and ``run`` (make missing judgments, print the leaderboard)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ _YAML: Final = (".yaml", ".yml")
 _AGENTS_IN_GAME: Final = 2
 Sources = Annotated[
     list[str],
-    typer.Argument(metavar="CONFIG|ANSWERS...", help="YAML file of a tournament, or files of answers with --judge"),
+    typer.Argument(
+        metavar="CONFIG|ANSWERS...", help="YAML file of a tournament, or files of answers together with --judge"
+    ),
 ]
 JudgeNamed = Annotated[
     str | None,
@@ -52,12 +54,16 @@ ColumnsNamed = Annotated[
     typer.Option(
         "--column",
         metavar="NAME=COLUMN",
-        help="for files of answers: read NAME from the column COLUMN, as in answer=text",
+        help="for files of answers: your column COLUMN is ragleague's column NAME, as in answer=text",
     ),
 ]
 Save = Annotated[
     Path | None,
-    typer.Option("--save", metavar="FILE", help="for files of answers: write the assumed configuration as a YAML file"),
+    typer.Option(
+        "--save",
+        metavar="FILE",
+        help="for files of answers: save the default configuration that the run uses as a YAML file",
+    ),
 ]
 
 
@@ -72,29 +78,31 @@ def run(
     ] = None,
     retry_failed: RetryFailed = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="wait for the batches of judges with 'mode: batch' to end")
+        bool, typer.Option("--wait/--no-wait", help="wait until the batches of judges with 'mode: batch' are finished")
     ] = True,
     log_json: LogJson = None,
     executor: Annotated[
         Literal["local", "ray"] | None,
         typer.Option(
-            "--executor", help="where calls are made: in this process, or on Ray; default: the configuration's executor"
+            "--executor", help="where judges run: in this process, or on Ray; default: the configuration's executor"
         ),
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option("--address", metavar="HOST:PORT", help="address of a Ray cluster; 'auto' finds this machine's"),
+        typer.Option(
+            "--address", metavar="HOST:PORT", help="address of a Ray cluster; 'auto' finds the cluster of this machine"
+        ),
     ] = None,
     details: Details = False,
     form: Form = "table",
 ) -> None:
-    """Judge what is missing and print the leaderboard.
+    """Make the judgments that are not in the store yet, and print the leaderboard.
 
-    First it makes the queries and asks the agents that the configuration declares. With files of answers, every pair of
-    agents meets on every query.
+    If the configuration has a section 'synth' or 'agents', queries are generated and the agents are asked for answers
+    first. With files of answers instead of a configuration, every pair of agents is compared on every query.
 
-    Ctrl-C finishes the calls in flight, or leaves batches to the server; a second Ctrl-C stops at once. Run again to go
-    on. Exit status 3: something is missing or failed; the output says what.
+    Ctrl-C waits for the calls in flight; batches continue on the provider's server. A second Ctrl-C stops at once. Run
+    the command again to continue. Exit status 3: judgments are missing or failed; the output says which.
     """
     inputs = read_inputs(sources, judge, limit, column, save)
     loaded = _with_executor(inputs.config, executor, address)
@@ -120,7 +128,7 @@ def run(
 def _with_executor(config: Config, executor: str | None, address: str | None) -> Config:
     kind = executor or config.executor.kind
     if address is not None and kind != "ray":
-        raise InputError("--address: is only for --executor ray; add that, or leave --address out")
+        raise InputError("--address: is only for --executor ray; add --executor ray, or leave --address out")
     if kind == "local":
         return config.model_copy(update={"executor": ExecutorSection()})
     executor_fields = {"kind": kind} if address is None else {"kind": kind, "address": address}
@@ -128,11 +136,12 @@ def _with_executor(config: Config, executor: str | None, address: str | None) ->
 
 
 class TournamentInput(Struct, frozen=True):
-    """A tournament's configuration and its source.
+    """The tournament that the arguments of a command name.
 
     Attributes:
-        data: the data that was read from files of answers; ``None`` for a YAML file.
-        source: the YAML file or the store, in the form in which a command line names it.
+        config: the tournament's configuration.
+        data: the dataset read from files of answers; ``None`` if the command names a YAML file.
+        source: the YAML file or the store, as the first argument of further commands on this tournament.
     """
 
     config: Config
@@ -147,11 +156,14 @@ def read_inputs(
     columns: Sequence[str] | None = None,
     save: Path | None = None,
 ) -> TournamentInput:
-    """The tournament that a command line names; prints on standard error what it assumes about files of answers."""
+    """Read the tournament that a command names; for files of answers, print the assumed settings on standard error."""
     if not are_answers(sources, judge):
         given = {"--judge": judge, "--column": columns, "--save": save}
         if misplaced := [option for option, value in given.items() if value]:
-            raise InputError(f"{', '.join(misplaced)}: is only for files of answers; {sources[0]} sets it itself")
+            raise InputError(
+                f"{', '.join(misplaced)}: is only for files of answers; "
+                f"leave it out, as {sources[0]} is a configuration"
+            )
         config = load_config(Path(sources[0]))
         return TournamentInput(config if limit is None else config.limited(limit), None, sources[0])
     if judge is None:
@@ -163,13 +175,15 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
     """Whether the sources are tables of answers and not a YAML file."""
     for source in sources:
         if not source:
-            raise InputError("the name of a file is empty; name a YAML file, or files of answers")
+            raise InputError("the name of a file is empty; name a YAML file of a tournament, or files of answers")
         if Path(source).is_dir():
             raise InputError(
                 f"{source}: is a folder; name the YAML file in it, or files of answers: '{source}/*.jsonl'"
             )
         if len(sources) > 1 and source.endswith(_YAML):
-            raise InputError(f"{source}: is one of several files; name one YAML file alone, or files of answers")
+            raise InputError(
+                f"{source}: a YAML file must be the only file; name it alone, or name only files of answers"
+            )
     if sources[0].endswith(_YAML):
         return False
     return len(sources) > 1 or judge is not None or known_format(sources[0]) is not None
@@ -182,7 +196,7 @@ def _assumed(
     column_map = _columns(columns)
     if save is not None:
         if save.suffix not in _YAML:
-            raise InputError(f"--save {save}: name a file that ends in .yaml")
+            raise InputError(f"--save {save}: the name of the file must end in .yaml")
         if save.exists():
             raise InputError(f"{save}: exists already; name another file with --save")
         require_writable(save)
@@ -210,7 +224,7 @@ def _assumed(
 
 
 def _columns(entries: Sequence[str]) -> dict[str, str | None]:
-    """Column names from ``NAME=COLUMN`` entries; ``NAME=`` means that the files have no such column."""
+    """Map ragleague's column names to the file's, from ``NAME=COLUMN``; ``NAME=`` maps to ``None``: no such column."""
     from arena.boards.rated_tables import column_names
 
     absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
@@ -225,9 +239,9 @@ def plan(
     save: Save = None,
     form: Form = "table",
 ) -> None:
-    """Count the calls, tokens and cost of a run. Calls nothing.
+    """Count the calls, tokens and cost of a run, without making any call.
 
-    For a file that only makes queries, it counts the calls that make them.
+    For a configuration that only generates queries, count the calls that generate them.
     """
     # Late: `run` needs none of this.
     from arena.boards.runs import PlanBoard

@@ -1,4 +1,4 @@
-"""Print boards in any output format."""
+"""Print the tables of a command in the output format that the user chose."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from arena.run.queries import SynthReport
 
 _LISTED_SOURCES = 10
-"""Maximum number of files that a note names."""
+"""Maximum number of files that are listed in one printed note."""
 
 
 def show(board: Board, form: str) -> None:
-    """Write a board to standard output: ``table`` and ``json`` show all of it, other formats its first table."""
+    """Print the tables of a command: ``table`` and ``json`` print all of them, other formats only the first table."""
     if form == "json":
         print_json(board.json())
     else:
@@ -30,14 +30,14 @@ def show(board: Board, form: str) -> None:
 
 
 def show_noted(board: RunMetrics | QrelsAgreement, form: str) -> None:
-    """Write a board to standard output; as CSV has no place for the board's notes, they then go to standard error."""
+    """Print tables and their notes; with CSV, print the notes on standard error, as a CSV file holds only a table."""
     show(board, form)
     if form == "csv":
         terminal.show(errors, [board.notes()])
 
 
 def show_parts(parts: Sequence[Section | Block], form: str) -> None:
-    """Write sections or blocks to standard output; CSV, Markdown, HTML and LaTeX write only the first table."""
+    """Print sections, or blocks such as tables; CSV, Markdown, HTML and LaTeX print only the first table."""
     if form == "table":
         terminal.show(output, parts)
         return
@@ -49,7 +49,7 @@ def show_parts(parts: Sequence[Section | Block], form: str) -> None:
 
 
 def print_unread(reading: CorpusReading | SynthReport) -> None:
-    """Print on standard error a line for each file that was skipped or read in part, and a line per distinct note."""
+    """List on standard error the documents that were skipped or read only in part, and the notes on the others."""
     if reading.other_files:
         counts = ", ".join(f"{number} {ending}" for ending, number in reading.other_files.items())
         say(f"files of other formats, not read: {counts}", errors)

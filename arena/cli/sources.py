@@ -1,4 +1,4 @@
-"""Resolve the CONFIG or STORE that a command line names."""
+"""Open the store of a command's argument, which names either a YAML file of a tournament or the store itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from retrieval_eval.stats.bootstrap import Clusters
 
 
 def read_source(source: str) -> tuple[str, str | None, Config | None]:
-    """The store's location; for a YAML file also its tournament's name, and the configuration of a tournament."""
+    """Return the path or address of the store, the tournament's name, and its configuration.
+
+    The name is ``None`` if ``source`` is a store; the configuration also if the YAML file only generates queries.
+    """
     if source.endswith((".yaml", ".yml")):
         config = load_either(Path(source))
         if isinstance(config, Config):
@@ -28,10 +31,10 @@ def read_source(source: str) -> tuple[str, str | None, Config | None]:
 
 
 def require_stored(store: Store, config: Config) -> None:
-    """Check that the stored tournament comes from this configuration; print on standard error what is not stored yet.
+    """Check that this configuration made the stored tournament; print on standard error how it has changed since.
 
     Raises:
-        InputError: another file has run a tournament of this name, with other data, agents or judges.
+        InputError: another configuration file ran a tournament of this name, with other data, agents or judges.
     """
     from arena.run.recorder import compared_with_stored
 
@@ -40,9 +43,9 @@ def require_stored(store: Store, config: Config) -> None:
 
 
 def parts_of(store: Store, config: Config) -> list[str]:
-    """Names of the stored tournaments of a configuration: the main one, and the tournament that made its queries.
+    """Names of the stored tournaments of a configuration: its own, and the one that generated its queries.
 
-    If neither is stored, only the configuration's name. Raises the errors of ``require_stored``.
+    If neither is stored, return only the configuration's name. Raises the errors of ``require_stored``.
     """
     names, all_names = [config.name], store.tournaments()
     if config.synth is not None:
@@ -54,7 +57,7 @@ def parts_of(store: Store, config: Config) -> list[str]:
 
 
 def queries_in(queries: Path | None) -> Mapping[str, Query] | None:
-    """The queries of a file by id, with their conversations; ``None`` without a file."""
+    """Read the queries of a file, by query id; ``None`` if there is no file."""
     if queries is None:
         return None
     from arena.data.files import load_dataset
@@ -63,13 +66,13 @@ def queries_in(queries: Path | None) -> Mapping[str, Query] | None:
 
 
 def clusters_in(queries: Path | None) -> Clusters:
-    """The conversations to which the queries of a file belong; empty without a file."""
+    """Read which conversation each query of a file belongs to; empty if there is no file."""
     return conversations((queries_in(queries) or {}).values())
 
 
 @contextmanager
 def open_tournament(source: str, tournament: str | None = None) -> Iterator[tuple[Store, str]]:
-    """Open the store that ``source`` names; yields it with the tournament's name, and closes it after the block."""
+    """Open the store that ``source`` names; yield it with the tournament's name, and close the store at the end."""
     location, name, config = read_source(source)
     with closing(Store.open(location)) as store:
         tournament_name = tournament or name or store.only_tournament()

@@ -1,4 +1,4 @@
-"""``store``: copy a store to another place, and check it for damage."""
+"""The commands ``store copy`` and ``store check``: copy a store to another place, and check it for damage."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def store_copy(
     ],
     form: JsonForm = "table",
 ) -> None:
-    """Copy a store to another place, of the same or the other kind of database.
+    """Copy a store to a new SQLite file or to an empty PostgreSQL database.
 
-    It copies everything or nothing: before it commits, it reads the copy again and compares it. A run on the copy
-    repeats no judgment.
+    Either store may be of either kind. The copy is committed only after it has been read back and compared with the
+    original; otherwise, nothing is copied. A run on the copy repeats no judgment.
     """
     location, *_ = read_source(source)
     copied = copy(location, target)
@@ -39,14 +39,13 @@ def store_copy(
 def store_check(
     source: Annotated[str, typer.Argument(metavar="STORE", help="store, or the YAML file of one of its tournaments")],
     discard: Annotated[
-        bool, typer.Option("--discard", help="remove damaged rows, so that the next run requests them again")
+        bool, typer.Option("--discard", help="remove damaged rows; the next run then makes their judgments again")
     ] = False,
     form: JsonForm = "table",
 ) -> None:
     """Check a store for damage.
 
-    Damage is a row that differs from its checksum, or a reference to a row that is gone. Exit status 1: something is
-    wrong.
+    A row is damaged if it does not match its checksum or refers to a missing row. Exit status 1: the store is damaged.
     """
     location, *_ = read_source(source)
     with closing(Store.open(location)) as store:

@@ -1,4 +1,4 @@
-"""Safe standard streams: output may fail (disk full, stream closed, no reader), and terminals obey control codes."""
+"""Standard streams that tolerate write errors (full disk, closed stream) and escape control codes on terminals."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _UNWRITTEN: Final = 1
 
 
 def guard_streams() -> None:
-    """Let a command finish its work even if it cannot write to a standard stream; ``output_problem`` then reports it.
+    """Replace the standard streams, so that a command ends normally if it cannot write; see ``output_problem``.
 
-    Streams that the caller has replaced, as tests do, stay unchanged.
+    Streams that the caller has already replaced, as tests do, stay unchanged.
     """
     for number in range(3):
         _reserve(number)
@@ -28,7 +28,7 @@ def guard_streams() -> None:
 
 
 def output_problem() -> tuple[int, str | None]:
-    """Exit status and error message of standard output: 0 and ``None`` if everything was written."""
+    """Exit status and error message if standard output could not be written, else 0 and ``None``."""
     sys.stdout.flush()
     return sys.stdout.problem if isinstance(sys.stdout, _Stream) else (0, None)
 
@@ -72,7 +72,10 @@ class _Stream:
 
     @property
     def rich_proxied_file(self) -> _Commands:
-        """The stream for the control codes of rich (colours, bars); the consoles in ``console`` escape texts before."""
+        """Stream for the library rich, whose control codes (colours, progress bars) must not be escaped.
+
+        The consoles in ``arena.cli.console`` escape texts before rich adds its codes.
+        """
         return _Commands(self)
 
     def write(self, text: str) -> int:
@@ -80,7 +83,7 @@ class _Stream:
         return len(text)
 
     def command(self, text: str) -> None:
-        """Write text that may contain control codes."""
+        """Write text without escaping its control codes."""
         try:
             self._stream.write(text)
         except OSError as error:
@@ -93,7 +96,7 @@ class _Stream:
             self._failed(error)
 
     def _failed(self, error: OSError) -> None:
-        """Redirect the stream to the null device, so that Python does not try to write again at exit."""
+        """Record a write error and redirect the stream to the null device, as Python writes to it again at exit."""
         if isinstance(error, BrokenPipeError):
             self.problem = _READER_GONE, None
         elif not (error.errno == errno.EIO and self._terminal):  # EIO: the terminal was closed, so nobody reads
@@ -119,12 +122,12 @@ class _Commands:
 
 
 def _null(mode: int) -> TextIO:
-    """A stream on the null device; opened with ``O_RDONLY``, writing to it fails, as on a closed stream."""
+    """Open a text stream on the null device; with mode ``O_RDONLY``, writing to it fails, as on a closed stream."""
     return os.fdopen(os.open(os.devnull, mode), "w", encoding="utf-8")
 
 
 def _reserve(number: int) -> None:
-    """Open the null device for a closed standard stream; otherwise the next opened file gets the stream's number."""
+    """If a standard stream is closed, open the null device in its place; else the next opened file gets its number."""
     try:
         os.fstat(number)
     except OSError:

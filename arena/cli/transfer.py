@@ -1,4 +1,4 @@
-"""``import``, ``export`` and ``votes``: verdicts, people's labels and other tables, into a store and out of it."""
+"""The commands ``import``, ``export`` and ``votes``: copy verdicts, people's labels and data into or out of a store."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from retrieval_eval.nuggets.files import read_assignments, write_assignments
 
 _DATA: Final = ("queries.csv", "documents.csv", "answers.csv")
 _LISTED_PEOPLE: Final = 3
-"""Maximum number of people whose names a line lists."""
+"""Maximum number of annotators' names in one line of output."""
 
 
 def import_verdicts(
@@ -55,16 +55,19 @@ def import_verdicts(
     value: Values = None,
     item: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="a further column that identifies an item of a query, such as the turn"),
+        typer.Option(
+            metavar="COLUMN",
+            help="column that distinguishes several rows of one query, such as the turn; may be repeated",
+        ),
     ] = None,
     queries: Annotated[Path | None, typer.Option(help="table with the queries' texts")] = None,
     documents: Annotated[Path | None, typer.Option(help="table with the retrieved documents")] = None,
     answers: Annotated[Path | None, typer.Option(help="table with the answers' texts")] = None,
 ) -> None:
-    """Import recorded verdicts as a tournament.
+    """Import a table of verdicts as a tournament.
 
-    They may come from another tool's judge; the leaderboard and the web pages then show them like any others. For
-    people's labels of a tournament that is there, see 'import votes'.
+    The verdicts may come from another tool; the leaderboard and the web pages show them like those of a run. To add
+    people's labels to a tournament that is already in the store, use 'import votes'.
     """
     name = tournament or file.name.split(".")[0]
     imported = import_table(
@@ -95,12 +98,12 @@ def export_verdicts(
         typer.Option(
             min=1,
             max=1000,
-            help="write this many Parquet files, split by query, into the folder OUT; for millions of games",
+            help="for millions of games: split the verdicts by query into this many Parquet files in the folder OUT",
         ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write the verdicts as a table."""
+    """Write the judges' verdicts as a table."""
     if parts is None:
         require_free(out, force)
     write = exports.export_verdicts if parts is None else partial(exports.export_verdict_parts, parts=parts)
@@ -108,19 +111,19 @@ def export_verdicts(
 
 
 def export_labels(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
-    """Write the relevance labels as a table."""
+    """Write the judges' relevance labels as a table."""
     require_free(out, force)
     _export(exports.export_labels, source, tournament, out)
 
 
 def export_query_labels(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
-    """Write the mean relevance label of each query."""
+    """Write the mean relevance label of each query as a table."""
     require_free(out, force)
     _export(exports.export_query_labels, source, tournament, out)
 
 
 def export_criteria(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
-    """Write the grades by criterion."""
+    """Write the judges' grades of answers by criterion as a table."""
     require_free(out, force)
     _export(exports.export_criteria, source, tournament, out)
 
@@ -131,7 +134,7 @@ def export_data(
     tournament: Tournament = None,
     force: Force = False,
 ) -> None:
-    """Write queries, documents and answers into a folder."""
+    """Write the tables of queries, documents and answers into a folder."""
     for name in _DATA:
         require_free(folder / name, force)
     _export(exports.export_data, source, tournament, folder)
@@ -139,16 +142,16 @@ def export_data(
 
 def export_qrels(
     source: Source,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="file of qrels to write")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="qrels file to write")],
     judge: Annotated[
-        str | None, typer.Option(help="write the labels of this judge; default: those of all judges combined")
+        str | None, typer.Option(help="write only this judge's labels; default: the combined labels of all judges")
     ] = None,
     tournament: Tournament = None,
     force: Force = False,
 ) -> None:
-    """Write the relevance labels as qrels.
+    """Write the judges' relevance labels as qrels.
 
-    Failed judgments are left out and their number is reported; the exit status is then 3.
+    Labels that failed or are missing are left out and counted; the exit status is then 3.
     """
     require_free(out, force)
     with open_tournament(source, tournament) as (store, name):
@@ -168,7 +171,7 @@ def _export(write: Callable[[Store, str, Path], int], source: str, tournament: s
 
 
 def votes(source: Source, tournament: Tournament = None, form: Form = "table") -> None:
-    """Count people's labels by person and kind."""
+    """Count the labels that people gave, by person and kind of label."""
     with open_tournament(source, tournament) as (store, name):
         show(vote_counts(store, name), form)
 
@@ -185,7 +188,7 @@ def import_votes(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="name of the person who made the labels; default: the column of annotators, or the file's name",
+            help="name of the person who gave the labels; default: the file's annotator column, or the file's name",
         ),
     ] = None,
     column: Columns = None,
@@ -194,12 +197,14 @@ def import_votes(
 ) -> None:
     """Import people's labels into a tournament.
 
-    The columns show what kind of labels they are. Earlier labels of the same people stay in the history. Assignments
-    of nuggets do not name their annotator: --annotator does.
+    The columns of the file determine the kind of labels. Earlier labels by the same people stay in the history. A file
+    of nugget assignments does not contain the annotator's name: give it with --annotator.
     """
     is_nuggets = holds_assignments(file)
     if is_nuggets and annotator is None:
-        raise InputError("--annotator: name the person who made these assignments; the file does not say")
+        raise InputError(
+            "--annotator: name the person who made these nugget assignments; the file does not contain the name"
+        )
     person = annotator_name(annotator) if is_nuggets and annotator is not None else ""
     reading = TableReading(columns=column_names(column or ()), values=meanings(value or ()))
     assignments = read_assignments([file]) if is_nuggets else []
@@ -229,23 +234,23 @@ def export_votes(
     source: Source,
     out: OutTable,
     kind: Annotated[
-        str, typer.Option(metavar="|".join(KINDS), help="kind of labels to write, or the name of your own stage")
+        str, typer.Option(metavar="|".join(KINDS), help="kind of labels to write; for a stage of your own, its name")
     ] = VERDICT.name,
     annotator: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="write only the labels of this person; required for nuggets and qrels by several people",
+            help="write only this person's labels; required for nuggets and qrels if several people gave labels",
         ),
     ] = None,
     tournament: Tournament = None,
     force: Force = False,
     form: JsonForm = "table",
 ) -> None:
-    """Write people's labels of the current texts.
+    """Write the labels that people gave; labels of texts that have changed since are left out.
 
-    'votes' counts them. Use verdicts, labels and grades with 'calibrate --people' and nuggets with 'nuggets score';
-    flags on games are for reading.
+    'votes' counts the labels. 'calibrate --people' reads the files of verdicts, relevance labels and grades, and
+    'nuggets score' reads those of nuggets. No command reads flags, which are people's remarks on games.
     """
     require_free(out, force)
     with open_tournament(source, tournament) as (store, name):
@@ -279,7 +284,9 @@ def _export_nuggets(
         banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == person]
     )
     if not assignments:
-        raise InputError(f"{name}: {person!r} has no labels of the present nuggets and answers")
+        raise InputError(
+            f"{name}: {person!r} has no labels for the current nuggets and answers; name another annotator"
+        )
     write_assignments(out, assignments)
     labels = [label for assignment in assignments for label in assignment.labels]
     assigned, expected = sum(label is not None for label in labels), len(labels)
@@ -298,12 +305,14 @@ def _export_nuggets(
 
 
 def _single_annotator(annotations: Sequence[Annotation], named: str | None, tournament: str) -> str:
-    """The annotator with the name ``named``; without a name, the only annotator."""
+    """Check that the annotator ``named`` has annotations; without a name, return the only annotator."""
     names = sorted({annotation.annotator for annotation in annotations})
     if named in names:
         return named
     if not names:
-        raise InputError(f"{tournament}: there are no labels of this kind by people yet")
+        raise InputError(
+            f"{tournament}: nobody has given labels of this kind yet; add some with 'ragleague import votes'"
+        )
     if named is None and len(names) == 1:
         return names[0]
     unknown = "" if named is None else f"there is no {named!r}; "
@@ -315,5 +324,5 @@ def _single_annotator(annotations: Sequence[Annotation], named: str | None, tour
 def _nuggets(store: Store, name: str) -> NuggetResults:
     results = nugget_results(store, name)
     if results is None or not results.banks:
-        raise InputError(f"the tournament {name!r} has no nuggets yet; 'ragleague run' makes or reads them")
+        raise InputError(f"the tournament {name!r} has no nuggets yet; create or read them with 'ragleague run'")
     return results

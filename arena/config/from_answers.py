@@ -1,4 +1,4 @@
-"""The default configuration of a tournament without a YAML file, built from its answers and a judge."""
+"""The default configuration of a tournament for which the user named files of answers and a judge, but no YAML file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from judges.sections import nearest, parse_section
 from retrieval_eval.data.table_spec import Columns
 
 STORE: Final = "ragleague.db"
-"""The default store of such tournaments, in the working directory; they share its judgments."""
+"""Path of the default store, in the working directory; all tournaments without a YAML file share its judgments."""
 _MAX_NAME: Final = 60
 _SLASH_KEYS: Final = {
     "openai": "model",
@@ -26,7 +26,7 @@ _SLASH_KEYS: Final = {
     "python": "function",
     "replay": "path",
 }
-"""By provider, the key whose value is the part of a judge's name after the slash; ``lexical`` needs none."""
+"""For each provider, the key for the text after the slash: ``openai/X`` means ``{provider: openai, model: X}``."""
 
 
 def judge_named(judge: str | Callable[..., Any] | Mapping[str, Any]) -> dict[str, Any]:
@@ -57,17 +57,17 @@ def assumed_content(
     folder: Path | None = None,
     asked: Mapping[str, Callable[..., Any] | Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """The content of a configuration in which all pairs of agents play in both orders on every query.
+    """Content of a configuration in which judges compare all pairs of agents in both orders on every query.
 
     Args:
-        answers: files of answers or patterns, relative to the working directory.
-        agents: agents in these files; the tournament is named after the agents.
+        answers: files of answers, or patterns such as ``*.jsonl``, relative to the working directory.
+        agents: names of the agents in these files; the tournament is named after all agents.
         judge: the judge's name, function or declaration, see ``judge_named``.
-        columns: the name in the files for each column that ragleague reads.
-        limit: maximum number of queries, if any.
+        columns: the column in the files for a column name of ragleague, if it differs.
+        limit: maximum number of queries; ``None`` for all.
         store: path or URL of the store.
-        folder: folder of the file to be saved, to which paths become relative; by default the working directory.
-        asked: agents that the tournament asks: functions, or declarations as in the section ``agents``.
+        folder: folder of the YAML file; paths are made relative to it. ``None`` for the working directory.
+        asked: agents to ask for answers, by name: functions, or declarations as in the section ``agents``.
     """
 
     def path(name: Path | str) -> str:
@@ -97,17 +97,17 @@ def assumed_content(
 
 
 def assumed_yaml(content: Mapping[str, Any]) -> str:
-    """``assumed_content`` as the text of a YAML file."""
+    """The text of a YAML file with this content, see ``assumed_content``."""
     return yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=120)
 
 
 def assumed(content: Mapping[str, Any]) -> Config:
-    """``assumed_content`` as a checked configuration, with paths relative to the working directory."""
+    """Check the content of ``assumed_content`` and return the configuration, with paths from the working directory."""
     return parse_section(content, "run", Config, ConfigError, folder=Path.cwd())
 
 
 def _name(agents: Sequence[str]) -> str:
-    """A valid tournament name from the agents' names, shortened with a hash if it is too long."""
+    """Make a tournament name from the agents' names; a long name is cut and ends in a hash."""
     name = "-".join(re.sub(r"[^\w .-]+", "_", agent).strip(" .-") or "_" for agent in agents)
     if len(name) > _MAX_NAME:
         name = f"{name[: _MAX_NAME - 9]}-{sha256(name.encode()).hexdigest()[:8]}"

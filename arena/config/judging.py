@@ -1,4 +1,4 @@
-"""The sections of the stages: relevance, games, criteria, the exam and nuggets."""
+"""The configuration's sections ``retrieval``, ``pairwise``, ``criteria``, ``exam`` and ``nuggets``, one per stage."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from retrieval_eval.nuggets.types import BATCH, KEPT, MOST, WINDOW
 
 
 class ScheduleSection(Section):
-    """Which pairs of agents play on a query."""
+    """Which pairs of agents the judges compare on each query."""
 
     kind: Literal["all", "random", "baseline", "adaptive"] = "all"
     """``all`` pairs, ``random`` pairs, every agent against one ``baseline``, or
     [``adaptive``](running.md#fewer-games-the-adaptive-schedule).
     """
     games_per_query: Count | None = None
-    """``random``: pairs to draw on each query."""
+    """For ``random``: number of pairs of agents to draw for each query."""
     baseline: str | None = None
-    """``baseline``: the agent that all others play against."""
+    """For ``baseline``: the agent with which all others are compared."""
     seed: Seed = 0
-    """Seed of the draws."""
+    """Random seed for drawing pairs and orders."""
     decide: Literal["order", "top"] | None = None
-    """``adaptive``: stop once the whole ``order`` (default) or the ``top`` is decided."""
+    """For ``adaptive``: stop once every place (``order``, the default) or the first place (``top``) is decided."""
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """``adaptive``: probability that no decided place is wrong. 0.95 when left out."""
+    """For ``adaptive``: probability that no decided place is wrong; 0.95 by default."""
     batch: Count | None = None
-    """``adaptive``: number of games to choose at a time. 60 when left out."""
+    """For ``adaptive``: number of games that are chosen and judged at a time; 60 by default."""
     max_games: Count | None = None
-    """``adaptive``: maximum number of games; one is a pair on a query."""
+    """For ``adaptive``: maximum number of games; a game compares two agents on one query."""
 
     @model_validator(mode="after")
     def _fits_kind(self) -> ScheduleSection:
@@ -78,72 +78,72 @@ class RetrievalSection(Section):
     """The judges that label retrieved documents, and the measures computed from their labels."""
 
     judge: JudgeNames
-    """One judge, or a list: each labels every document."""
+    """Name of a judge, or a list of names; each judge labels every document."""
     prompt: PromptName = "reasoner"
-    """A packaged prompt, or the path of your own."""
+    """Name of a packaged prompt, or path of your own prompt file."""
     depth: Count | None = None
-    """Label each agent's documents down to this rank; all when left out."""
+    """Label the documents of each agent down to this rank; by default all of them."""
     combine: Combine = "majority"
-    """One label from several judges: ``majority``, ``median`` or ``mean``. Ties and halves go to the lower label."""
+    """How several judges' labels are combined: ``majority``, ``median`` or ``mean``. Ties and halves round down."""
     measures: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
         None
     ) = None
-    """Measures by ir_measures' names; the first gets an interval. Default: ``nDCG@10``, reciprocal rank at 5 from label
-    1 and from the upper half of the scale, ``Judged@10``."""
+    """Retrieval measures, named as in ir_measures; the first is shown with a confidence interval. Default: ``nDCG@10``,
+    ``Judged@10``, and the reciprocal rank at 5, once from label 1 and once from the upper half of the scale."""
     review: ForPeople = ""
-    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
+    """Instructions for annotators, shown above each task on the page [Review](web.md#people-vote-and-label)."""
 
 
 class ReferencesSection(Section):
-    """Which documents an answer judge reads."""
+    """Which retrieved documents a judge of answers reads."""
 
     include: bool = True
-    """Show documents that the agents retrieved."""
+    """Show the judge the documents that the agents retrieved."""
     annotations: bool = True
-    """Show the relevance judge's reasons."""
+    """Show the reason that the relevance judge gave for each document's label."""
     threshold: int = 2
-    """Lowest label to show. Without ``retrieval`` all documents are shown."""
+    """Show documents with at least this relevance label. Documents without a label are always shown."""
 
     def options(self) -> ReferenceOptions:
-        """The section as options for prompts."""
+        """Convert the section to the options of a judge's prompt."""
         return ReferenceOptions(self.include, self.annotations, self.threshold)
 
 
 class PairwiseSection(Section):
-    """The answer judges and their games."""
+    """The judges that compare answers in pairs, and which pairs they compare."""
 
     judges: JudgeNames
-    """One or more; each judges every game."""
+    """Names of one or more judges; each judges every game."""
     prompt: PromptName = "pairwise"
-    """A packaged prompt, or the path of your own."""
+    """Name of a packaged prompt, or path of your own prompt file."""
     schedule: ScheduleSection = ScheduleSection()
-    """Which agents play on each query."""
+    """Which pairs of agents are compared on each query."""
     both_orders: bool = True
-    """``false`` shows each pair in one order, drawn at random."""
+    """Judge each pair of answers in both orders. ``false``: only in one order, drawn at random."""
     documents: ReferencesSection = ReferencesSection()
-    """Which documents the judges read."""
+    """Which retrieved documents the judges read."""
     citations: bool = False
-    """The judge checks citations; [marks](nuggets.md#marks) are shown as numbers of the documents in the prompt."""
+    """Let judges check citations. [Citation marks](nuggets.md#marks) become numbers of the documents in the prompt."""
     factors: str = ""
-    """What the judge should weigh, in your words; the prompt has a default."""
+    """Your instructions to the judge on what makes an answer better; the packaged prompt has a default."""
     win_and_tie: Literal["tie", "win"] = "tie"
     """The result of a game with a win in one order and a tie in the other: ``tie`` or ``win``."""
     review: ForPeople = ""
-    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task.
-    ``factors`` when left out."""
+    """Instructions for annotators, shown above each task on the page [Review](web.md#people-vote-and-label).
+    By default, the text of ``factors``."""
 
 
 class CriterionSection(Section):
-    """One criterion, if it has more than a name."""
+    """A criterion for grading answers: its description, its levels and what it needs."""
 
     description: str = ""
-    """What the judge reads in addition to the name."""
+    """Description of the criterion, which the judge reads after the name."""
     levels: dict[int, str] = Field(default_factory=dict)
-    """What each grade means: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
+    """Meaning of each grade: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
     needs: Annotated[list[Need], BeforeValidator(as_list), AfterValidator(each_once), UNLESS_EMPTY] = Field(
         default_factory=list
     )
-    """What answers are checked against: the ``documents`` that the agent itself retrieved, or the ``reference``."""
+    """What the judge also reads to grade: the ``documents`` that the answer's agent retrieved, or the ``reference``."""
 
 
 _DESCRIBED: Final[dict[str, str | CriterionSection]] = {
@@ -152,11 +152,11 @@ _DESCRIBED: Final[dict[str, str | CriterionSection]] = {
 
 
 class _CriteriaFile(RootModel[dict[str, str | CriterionSection | None]]):
-    """A YAML file of criteria, with the same content as ``names``."""
+    """A YAML file of criteria; its content has the form of the key ``criteria.names``."""
 
 
 def _written_out(criteria: Iterable[Criterion], scale: tuple[int, int]) -> dict[str, Any]:
-    """Criteria in the form in which a configuration file lists them; their levels describe grades from 0 to 2."""
+    """Packaged criteria in the form of ``criteria.names``; levels are left out unless the scale is 0 to 2."""
     return {
         criterion.name: {
             "description": criterion.description,
@@ -168,7 +168,7 @@ def _written_out(criteria: Iterable[Criterion], scale: tuple[int, int]) -> dict[
 
 
 def _named(content: Any, info: ValidationInfo) -> Any:
-    """Replace names of packaged criteria, and the name of a file of criteria, by the criteria themselves."""
+    """Replace ``anchored``, names of packaged criteria, or the path of a criteria file by the criteria themselves."""
     if content == "anchored":
         return _written_out(ANCHORED_CRITERIA, (0, 2))
     if isinstance(content, str) and content.endswith((".yaml", ".yml")):
@@ -193,25 +193,25 @@ _MOST_GRADES: Final = 100
 
 
 class CriteriaSection(Section):
-    """The judge that grades single answers by criteria."""
+    """The stage in which a judge grades single answers by criteria."""
 
     judge: str
-    """The judge that grades."""
+    """Name of the judge that grades the answers."""
     prompt: PromptName = "criteria"
-    """A packaged prompt, or the path of your own."""
+    """Name of a packaged prompt, or path of your own prompt file."""
     scale: tuple[int, int] = (0, 2)
-    """Lowest and highest grade, whole numbers."""
+    """Lowest and highest grade; whole numbers."""
     names: Annotated[list[str] | dict[str, str | CriterionSection], BeforeValidator(_named)] = Field(
         default_factory=lambda: dict(_DESCRIBED)
     )
-    """The [criteria](prompts.md#criteria): a list of names, names with descriptions or levels, a YAML file that holds
-    the same, or ``anchored``. Default: relevance, accuracy, completeness, precision."""
+    """The [criteria](prompts.md#criteria): a list of names, names with descriptions or levels, a YAML file with either,
+    or ``anchored``. Default: relevance, accuracy, completeness, precision."""
     documents: ReferencesSection = ReferencesSection()
-    """Which documents the judge reads: those of all agents. If a criterion needs ``documents``: all that the answer's
-    own agent retrieved.
+    """Which documents the judge reads, out of those that any agent retrieved. Leave it out if a criterion needs
+    ``documents``: the judge then reads all documents that the answer's own agent retrieved.
     """
     review: ForPeople = ""
-    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
+    """Instructions for annotators, shown above each task on the page [Review](web.md#people-vote-and-label)."""
 
     @model_validator(mode="after")
     def _usable(self) -> CriteriaSection:
@@ -238,11 +238,11 @@ class CriteriaSection(Section):
 
     @property
     def own_documents(self) -> bool:
-        """Whether the judge reads the documents that the answer's own agent retrieved."""
+        """Whether some criterion needs the documents that the answer's own agent retrieved."""
         return any("documents" in criterion.needs for criterion in self.listed())
 
     def listed(self) -> list[Criterion]:
-        """The criteria for the prompt."""
+        """The criteria in the form in which the judge's prompt lists them."""
         if isinstance(self.names, list):
             return [Criterion(name) for name in self.names]
         return [
@@ -254,54 +254,54 @@ class CriteriaSection(Section):
 
 
 class GenerateSection(Section):
-    """How a judge writes the test bank."""
+    """How a judge writes the exam's test bank of questions or nuggets."""
 
     judge: str | None = None
-    """The judge that writes; the exam's judge by default."""
+    """Name of the judge that writes the items; by default the exam's judge."""
     kind: ItemType = "question"
-    """``question`` or ``nugget``."""
+    """What the items are: ``question`` or ``nugget``."""
     per_query: Count = 10
-    """Items for each query or subtopic."""
+    """Number of items for each query, or for each subtopic."""
     subtopics: RelativePath | None = None
-    """A table ``qid, facet, subtopic``."""
+    """A table of the queries' subtopics, with the columns ``qid, facet, subtopic``."""
     prompt: PromptName | None = None
-    """A packaged prompt, or the path of your own."""
+    """Name of a packaged prompt, or path of your own prompt file."""
     secret: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of the items that are secret; 0 to 1."""
+    """Share of the items, 0 to 1, that are secret: they count, but are not shown in the results."""
     seed: Seed = 0
-    """Seed of the draw of secret items."""
+    """Random seed for drawing the secret items."""
 
 
 class ExamSection(Section):
-    """An exam: passages of answers, or retrieved documents, are graded by a test bank of questions or nuggets."""
+    """An exam: judges grade how well passages of answers, or documents, cover a test bank of questions or nuggets."""
 
     judge: str
-    """The judge that grades."""
+    """Name of the judge that grades the passages."""
     bank: RelativePath | None = None
-    """The file of the test bank; this or ``generate``."""
+    """The file of the test bank; give either ``bank`` or ``generate``."""
     generate: GenerateSection | None = None
-    """How a judge writes the bank."""
+    """How a judge writes the test bank, if you have no file."""
     grading: Literal["self_rating", "extraction_words", "extraction_llm", "extraction_only"] = "self_rating"
     """[How passages are graded](exam.md#a-judge-that-grades): ``self_rating``, ``extraction_words``, ``extraction_llm``
     or ``extraction_only``."""
     prompt: PromptName | None = None
-    """A packaged prompt, or the path of your own."""
+    """Name of a packaged prompt, or path of your own prompt file."""
     check_judge: str | None = None
-    """``extraction_llm``: the judge that checks; ``judge`` when left out."""
+    """For ``extraction_llm``: the judge that checks extracted answers against gold answers; by default ``judge``."""
     check_prompt: PromptName = "answer_check"
-    """``extraction_llm``: the prompt for checking."""
+    """For ``extraction_llm``: the prompt with which extracted answers are checked."""
     texts: Literal["answers", "documents"] = "answers"
-    """Grade ``answers``, or the ``documents`` that agents retrieved."""
+    """What is graded: ``answers``, or the ``documents`` that agents retrieved."""
     passage_words: Count = 400
     """Maximum length of a passage in words."""
     items_per_call: Count = 1
-    """``self_rating``: number of items to rate in one call."""
+    """For ``self_rating``: number of items that the judge rates in one call."""
     depth: Count = 20
-    """Number of passages of each answer, or documents of each agent, to grade: the k of EXAM-Cover@k."""
+    """Number of passages of each answer, or of documents of each agent, that are graded: the k in EXAM-Cover@k."""
     min_grade: Annotated[int, Field(ge=1, le=5)] = 4
-    """Lowest grade that covers an item; 1 to 5."""
+    """Lowest grade, 1 to 5, at which a passage covers an item."""
     compat: Literal["workbench"] | None = None
-    """``workbench``: read and count [as the Rubric-Grading Workbench does](exam.md#the-workbench)."""
+    """``workbench``: read replies and count scores [as the Rubric-Grading Workbench does](exam.md#the-workbench)."""
 
     @model_validator(mode="after")
     def _usable(self) -> ExamSection:
@@ -317,44 +317,44 @@ class ExamSection(Section):
         return self
 
     def judges(self) -> list[str]:
-        """The judges that write, grade and check."""
+        """Names of the judges that write the bank, grade passages and check extracted answers."""
         writers = [self.generate.judge or self.judge] if self.generate is not None else []
         checkers = [self.check_judge or self.judge] if self.grading == "extraction_llm" else []
         return [*writers, self.judge, *checkers]
 
 
 class NuggetCreationSection(Section):
-    """How nuggets are made from relevant documents."""
+    """How the judge creates the nuggets of a query from its relevant documents."""
 
     from_label: int = 1
-    """Lowest label of documents to read."""
+    """Read the documents with at least this relevance label."""
     window: Count = WINDOW
-    """Number of documents in one turn."""
+    """Number of documents that the judge reads in one call; each call updates the query's list of nuggets."""
     most: Count = MOST
-    """Maximum number of nuggets for a query."""
+    """Maximum number of nuggets in the list of a query."""
     prompt: PromptName = "nugget_create"
-    """A packaged prompt, or the path of your own."""
+    """Name of a packaged prompt, or path of your own prompt file."""
     importance_prompt: PromptName = "nugget_importance"
-    """The prompt that rates nuggets as vital or okay."""
+    """The prompt with which the judge rates each nugget as vital or okay."""
 
 
 class NuggetAssignmentSection(Section):
-    """How answers, and the documents that agents retrieved, are checked against nuggets."""
+    """How the judge checks which nuggets are stated in answers, or in the documents that agents retrieved."""
 
     texts: Annotated[
         list[Literal["answers", "documents"]], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)
     ] = ["answers"]
-    """``answers``, ``documents`` or both."""
+    """What is checked: ``answers``, ``documents`` or both."""
     depth: Count | None = None
-    """``documents``: number of documents of each agent to check; 20 when left out."""
+    """For ``documents``: number of documents of each agent that are checked; 20 by default."""
     batch: Count = BATCH
-    """Number of nuggets in one call."""
+    """Number of nuggets that are checked in one call."""
     grades: Literal[2, 3] = 3
-    """``3`` with ``partial_support``, ``2`` without."""
+    """Number of grades: ``3`` with the grade ``partial_support``, ``2`` without it."""
     prompt: PromptName | None = None
-    """For answers: a packaged prompt, or the path of your own."""
+    """For answers: name of a packaged prompt, or path of your own prompt file."""
     passage_prompt: PromptName | None = None
-    """For documents: a packaged prompt, or the path of your own."""
+    """For documents: name of a packaged prompt, or path of your own prompt file."""
 
     @model_validator(mode="after")
     def _fits(self) -> NuggetAssignmentSection:
@@ -364,7 +364,7 @@ class NuggetAssignmentSection(Section):
         return self
 
     def prompts(self) -> dict[Task, str]:
-        """The prompt of each task, by default the packaged one."""
+        """The prompt for checking answers and for checking documents, by task."""
         grades = "" if self.grades == 3 else "_two_grades"
         task_prompts = {
             "answers": (Task.ASSIGNMENT, self.prompt or f"nugget_assign{grades}"),
@@ -374,20 +374,20 @@ class NuggetAssignmentSection(Section):
 
 
 class NuggetsSection(Section):
-    """The nugget judge. It makes each query's nuggets from its relevant documents, unless you give a ``bank``."""
+    """The judge of nuggets. It creates each query's nuggets from relevant documents, unless you give a ``bank``."""
 
     judge: str
-    """The judge, without ``samples``."""
+    """Name of the judge, which must be declared without ``samples``."""
     create: NuggetCreationSection | None = None
-    """How nuggets are made from documents, if there is no ``bank``."""
+    """How nuggets are created from documents, if there is no ``bank``."""
     keep: Count = KEPT
-    """Number of nuggets to keep, vital ones first."""
+    """Number of nuggets to keep for each query; vital nuggets come first."""
     bank: RelativePath | None = None
-    """A file of nuggets, instead of ``create``."""
+    """A file with the nuggets of each query, instead of ``create``."""
     assign: NuggetAssignmentSection = NuggetAssignmentSection()
     """How answers and documents are checked against nuggets."""
     review: ForPeople = ""
-    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
+    """Instructions for annotators, shown above each task on the page [Review](web.md#people-vote-and-label)."""
 
     @model_validator(mode="before")
     @classmethod

@@ -18,14 +18,14 @@ _DrawsOrNone: TypeAlias = Annotated[int, Field(ge=0, le=100_000)]
 
 
 class EloSection(Section):
-    """Elo ratings, averaged over random orders of all games."""
+    """Elo ratings: each agent's mean rating over many random orders of the games."""
 
     k: Positive = 32.0
-    """Step size after one game."""
+    """Elo's K: maximum change of a rating after one game."""
     initial: float = 1000.0
-    """First rating, and the mean of the Bradley-Terry ratings."""
+    """Elo rating of an agent before its first game; also the mean of the Bradley-Terry ratings."""
     tournaments: Draws = 500
-    """Number of random orders to average over."""
+    """Number of random orders of the games."""
 
 
 def _known(names: list[str]) -> list[str]:
@@ -40,44 +40,44 @@ def _known(names: list[str]) -> list[str]:
 
 
 class BradleyTerrySection(Section):
-    """Bradley-Terry by maximum likelihood."""
+    """Bradley-Terry ratings, estimated by maximum likelihood."""
 
     ties: Ties = "davidson"
-    """[How ties count](rate.md#ties): ``davidson``, ``rao-kupper`` or ``half``."""
+    """[Model of ties](rate.md#ties): ``davidson``, ``rao-kupper`` or ``half``."""
     position: bool = False
-    """Estimate the advantage of being shown first. Every verdict is then a game."""
+    """Estimate the advantage of the answer that is shown first. Each order of two answers is then a separate game."""
     covariates: Annotated[list[str], AfterValidator(_known), AfterValidator(each_once)] = Field(default_factory=list)
-    """[Qualities](#covariates) of answers to control for in additional ratings."""
+    """[Qualities of answers](#covariates), such as length; the leaderboard adds ratings that control for them."""
     anchor: str | None = None
-    """The agent whose rating is fixed at ``elo.initial``; by default the mean rating is."""
+    """The agent whose rating is fixed at ``elo.initial``; by default, the mean of all ratings is fixed there."""
 
 
 class BootstrapSection(Section):
-    """Intervals by resampling whole queries, or single games."""
+    """The bootstrap: ratings are computed again on resampled queries or games."""
 
     by: Literal["query", "game"] = "query"
-    """What is resampled: ``query`` or ``game``."""
+    """What is resampled: ``query`` (a query with all its games) or ``game``."""
     samples: Draws = 1000
-    """Number of samples, also for calibration."""
+    """Number of bootstrap samples, also in calibration."""
 
 
 class RatingsSection(Section):
     """How ratings are computed from games."""
 
     elo: EloSection = EloSection()
-    """Mean Elo over random orders of the games."""
+    """Elo ratings, averaged over random orders of the games."""
     bradley_terry: BradleyTerrySection = BradleyTerrySection()
-    """One strength for each agent, by maximum likelihood."""
+    """Bradley-Terry ratings, estimated by maximum likelihood."""
     bootstrap: BootstrapSection = BootstrapSection()
-    """How queries or games are resampled for ranks and groups."""
+    """How queries or games are resampled to compute ranks and groups of agents."""
     intervals: Intervals = "bootstrap"
-    """Ranks and groups from the ``bootstrap`` (resampled queries) or the ``sandwich`` (a formula, quicker)."""
+    """Method for ranks and groups of agents: ``bootstrap`` (resampled queries) or ``sandwich`` (a formula, faster)."""
     preferences: Preferences = "hard"
-    """``hard``: score a game by its verdict. ``soft``: [by how sure the judge is](rate.md#preferences)."""
+    """A game's score: ``hard``: by its verdict; ``soft``: [by the judge's probabilities](rate.md#preferences)."""
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.8
-    """Share of wanted verdicts that every judge and agent needs before ratings are shown."""
+    """Ratings are shown once this share of the planned verdicts exists for every judge and for every agent."""
     seed: Seed = 0
-    """Seed of Elo's orders, the bootstrap and calibration."""
+    """Random seed of Elo's orders, the bootstrap and calibration."""
 
 
 class RatingOptions(Section):
@@ -107,7 +107,7 @@ class RatingOptions(Section):
         return self
 
     def settings(self) -> RatingSettings:
-        """The options as settings for computing ratings."""
+        """Convert the options to the settings with which ratings are computed."""
         from arena.ratings.results import RatingSettings
 
         return RatingSettings(**self.model_dump(), centre=self.initial)

@@ -1,4 +1,4 @@
-"""The whole configuration file: data, store, executor, judges, agents, and checks across its sections."""
+"""The model of the configuration file: its top-level keys, most of its sections, and checks across sections."""
 
 from __future__ import annotations
 
@@ -63,37 +63,37 @@ def _source_beside_file(source: Path, info: ValidationInfo) -> Path:
 
 
 Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], BeforeValidator(as_list)]
-"""Files, or ``irds:NAME`` for datasets of ir_datasets."""
+"""Paths of files, or ``irds:NAME`` for a dataset of the package ir_datasets."""
 StoreName = Annotated[str, AfterValidator(_store_beside_file)]
 
 
 class DataSection(Section):
-    """Files of queries, documents and answers, TREC runs, the corpus of runs and agents, qrels; one or a list each."""
+    """The input files: queries, documents, answers, TREC runs, corpus and qrels. Each key takes one file or a list."""
 
     queries: Sources = Field(default_factory=list)
-    """Tables of queries, TREC topics, or ``irds:NAME``. When left out: what ``synth`` writes, else the queries in
+    """Tables of queries, TREC topics, or ``irds:NAME``. By default, the queries that ``synth`` writes, or those in
     ``answers``."""
     documents: Paths = Field(default_factory=list)
-    """Tables of retrieved documents."""
+    """Tables of the documents that agents retrieved."""
     answers: Paths = Field(default_factory=list)
-    """Tables of answers, one for all agents or one for each, or patterns such as ``answers/*.jsonl``."""
+    """Tables of answers, one for all agents or one for each agent, or patterns such as ``answers/*.jsonl``."""
     columns: dict[str, str | None] = Field(default_factory=dict)
-    """The names of [our columns](your-data.md#columns) in your tables: ``{qid: id, answer: output}``. ``null``: no
-    column has this role.
+    """Names in your tables for [ragleague's columns](your-data.md#columns): ``{qid: id, answer: output}``; ``null`` if
+    your tables have no such column.
     """
     limit: Count | None = None
-    """Take only the first N queries."""
+    """Use only this number of queries, the first ones."""
     runs: Paths = Field(default_factory=list)
-    """TREC runs, one for each agent, or one for all; read down to ``retrieval.depth``."""
+    """TREC runs: one for each agent, or one for all agents. They are read down to the rank ``retrieval.depth``."""
     corpus: Sources = Field(default_factory=list)
-    """Texts for ``runs``, and for agents to search: tables or ``irds:NAME``. For agents also folders, PDF, HTML,
-    Markdown and DOCX."""
+    """Texts of the documents in ``runs``, and documents for agents to search: tables or ``irds:NAME``. Agents can also
+    search folders and PDF, HTML, Markdown and DOCX files."""
     passages: PassagesSection = PassagesSection(by="paragraph")
-    """How to cut documents into passages for agents to search, by default by ``paragraph``."""
+    """How the documents in ``corpus`` are split into passages that agents search; by default, by ``paragraph``."""
     limits: Limits = Limits()
-    """Limits for reading one file."""
+    """Limits on size, time and memory for reading one document file."""
     qrels: Sources = Field(default_factory=list)
-    """People's relevance labels, or ``irds:NAME``."""
+    """Files of people's relevance labels (TREC qrels), or ``irds:NAME``."""
 
     @field_validator("columns")
     @classmethod
@@ -119,22 +119,22 @@ _SECRET: Final = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSW
 
 
 class ExecutorSection(Section):
-    """``local`` needs nothing; ``ray`` spreads each judge over worker processes, on one machine or many."""
+    """Where judges run: ``local`` in this process, ``ray`` in worker processes on one or more machines."""
 
     kind: Literal["local", "ray"] = "local"
-    """``local``: this process; ``ray``: workers on a Ray cluster."""
+    """``local`` for this process, or ``ray`` for workers on a Ray cluster."""
     address: str | None = None
-    """A running cluster: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``; by default ``RAY_ADDRESS``. Without both, the
-    run starts Ray itself.
+    """Address of a running Ray cluster: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``. By default, the environment
+    variable ``RAY_ADDRESS``; if that is not set either, the run starts Ray itself.
     """
     workers: Count = 2
-    """Processes of each judge, each with the judge's ``concurrency``."""
+    """Number of worker processes for each judge; each process makes up to ``concurrency`` calls at a time."""
     gpus: Annotated[float, Field(ge=0)] = 0
-    """GPUs for each worker of a local model; may be a fraction."""
+    """Number of GPUs for each worker of a local model; may be a fraction."""
     wait_s: Annotated[float, Field(ge=0)] = 300
     """Seconds to wait for workers to start or for a model to load."""
     runtime_env: dict[str, Any] | None = None
-    """Ray's environment for the workers: ``pip``, ``working_dir``, ``env_vars`` and others. Keep keys out of it."""
+    """Ray's ``runtime_env`` of the workers: ``pip``, ``working_dir``, ``env_vars`` and others; no API keys."""
 
     @field_validator("runtime_env")
     @classmethod
@@ -163,58 +163,58 @@ class ExecutorSection(Section):
 
 
 class SampleSection(Section):
-    """What is drawn at random by seed; the order of files and replies makes no difference."""
+    """Random samples when queries are generated. They do not depend on the order of files or replies."""
 
     passages: Count | None = None
-    """Passages to ask about; all when left out."""
+    """Number of passages for which queries are generated; by default all."""
     seed: Seed = 0
-    """Seed for passages, examples and queries."""
+    """Random seed for drawing passages, examples and queries."""
 
 
 class FiltersSection(Section):
-    """Which queries are dropped. Duplicates and queries that repeat an example are always dropped."""
+    """Which generated queries are dropped. Duplicates and queries that repeat an example are always dropped."""
 
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.9
     """Drop the later of two queries that share at least this fraction of their words; ``null`` keeps both."""
     mentions_source: bool = True
     """Drop queries that mention "the passage"."""
     answerable: str | None = None
-    """The judge that checks whether the passage answers the query."""
+    """Name of the judge that checks whether the passage answers the query; without it, there is no check."""
     prompt: PromptName = "answerable"
-    """The prompt for that judge."""
+    """The prompt of the judge ``answerable``."""
 
 
 class SynthSection(Section):
-    """How queries are made from documents."""
+    """How models generate queries from documents."""
 
     documents: Annotated[Paths, Field(min_length=1)]
-    """Folders and files: PDF, HTML, Markdown, DOCX, text."""
+    """Folders and files of documents: PDF, HTML, Markdown, DOCX, text."""
     passages: PassagesSection = PassagesSection(by="pages")
-    """How to cut documents into the passages that a model reads, by default by ``pages``."""
+    """How documents are split into the passages that a model reads; by default, by ``pages``."""
     limits: Limits = Limits()
-    """Limits for reading one file."""
+    """Limits on size, time and memory for reading one document file."""
     models: JudgeNames
-    """Judges that write queries."""
+    """Names of the judges whose models write the queries."""
     per_passage: Count = PER_PASSAGE
     """Maximum number of queries that a model writes for a passage."""
     examples: RelativePath | None = None
-    """Experts' queries to show as examples: a file with one a line, or a table with a column ``query``."""
+    """Experts' queries that models see as examples: a file with one per line, or a table with a column ``query``."""
     shots: Count = SHOTS
-    """Number of examples to show, drawn separately for each passage."""
+    """Number of examples that a model sees, drawn separately for each passage."""
     prompt: PromptName = "synthetic_queries"
-    """A packaged prompt, or the path of your own."""
+    """Name of a packaged prompt, or path of your own prompt file."""
     sample: SampleSection = SampleSection()
-    """What is drawn at random by seed."""
+    """Which passages are drawn at random, and the random seed."""
     quotas: dict[str, Count] = Field(default_factory=dict)
-    """Number of queries to keep from each model; all when left out."""
+    """Number of queries to keep from each model; by default all."""
     filters: FiltersSection = FiltersSection()
-    """Which queries are dropped."""
+    """Which of the generated queries are dropped."""
     out: RelativePath
-    """The file of queries to write."""
+    """The file to which the queries are written."""
     review: RelativePath | None = None
-    """A file to write for people to accept, edit and reject queries."""
+    """A file to write in which people then accept, edit or reject each query."""
     reviewed: RelativePath | None = None
-    """That file with decisions: only accepted and edited queries are used."""
+    """The file ``review`` with people's decisions; only accepted and edited queries are used."""
 
     @model_validator(mode="after")
     def _quotas_are_of_models(self) -> SynthSection:
@@ -227,7 +227,7 @@ class SynthSection(Section):
         return self
 
     def judges(self) -> list[str]:
-        """Names of the models and of the judge for ``answerable``, without repetitions."""
+        """Names of the judges in ``models`` and ``filters.answerable``, without repetitions."""
         names = [*self.models, *([self.filters.answerable] if self.filters.answerable else [])]
         return list(dict.fromkeys(names))
 
@@ -240,25 +240,25 @@ AgentName = Annotated[
 
 
 class Config(TournamentSettings):
-    """A whole tournament. ``data`` is required, every stage is optional."""
+    """The configuration of a tournament. ``name``, ``store`` and ``data`` are required; every stage is optional."""
 
     name: TournamentName
-    """The tournament's name in its store: letters, digits, space, ``_``, ``.``, ``-``."""
+    """The tournament's name in the store; may contain letters, digits, space, ``_``, ``.`` and ``-``."""
     store: StoreName
-    """An SQLite file, which the first run makes, or a PostgreSQL address."""
+    """Where results are stored: an SQLite file, created by the first run, or the address of a PostgreSQL database."""
     data: DataSection
     """The files of queries, documents and answers."""
     executor: ExecutorSection = ExecutorSection()
-    """Where judges run."""
+    """Where judges run: in this process or on Ray."""
     judges: dict[str, JudgeSpec] = Field(default_factory=dict)
-    """The judges, by names of your choice."""
+    """The judges. Each has a name of your choice, by which other sections refer to it."""
     agents: dict[AgentName, AgentSpec] = Field(default_factory=dict)
-    """Systems to ask for answers, by names of your choice. Answers in files need none."""
+    """Systems that a run asks for answers, each with a name of your choice. Not needed for answers in files."""
     synth: SynthSection | None = None
-    """Makes queries from documents."""
+    """The stage that generates queries from documents."""
     families: dict[str, str] = Field(default_factory=dict)
-    """The model family that wrote each agent's answers. Shows whether judges favour their own
-    [family](calibration.md#a-tournament).
+    """For each agent, the model family that wrote its answers. With it, calibration shows whether judges favour
+    answers of their own [family](calibration.md#a-tournament).
     """
     _file: Path | None = PrivateAttr(default=None)
 
@@ -329,11 +329,11 @@ class Config(TournamentSettings):
         return self._file
 
     def limited(self, limit: int) -> Config:
-        """The same configuration, restricted to the first queries."""
+        """A copy of the configuration that uses only the first ``limit`` queries."""
         return self.model_copy(update={"data": self.data.model_copy(update={"limit": limit})})
 
     def at(self, key: str) -> str:
-        """The key as error messages name it: after file and line, if the configuration was read from a file."""
+        """A key as shown in error messages: ``FILE:LINE: KEY``, or only the key if no file was read."""
         if self._file is None:
             return key
         line = line_in(self._file.read_text(encoding="utf-8"))(tuple(key.split("."))) if self._file.is_file() else None
@@ -341,19 +341,19 @@ class Config(TournamentSettings):
 
     @property
     def query_files(self) -> list[Path]:
-        """Configured files of queries, else the file that ``synth`` writes; empty if ``answers`` have the queries."""
+        """Files of queries in ``data``, else the file that ``synth`` writes; empty if queries are read from answers."""
         return self.data.queries or ([self.synth.out] if self.synth is not None else [])
 
     @property
     def lacks_queries(self) -> bool:
-        """Whether ``synth`` must write the queries before a run."""
+        """Whether the stage ``synth`` must generate the queries before judges can be asked."""
         if self.synth is None or has_rows(self.synth.out):
             return False
         target = self.synth.out.resolve()
         return any(path.resolve() == target for path in self.query_files)
 
     def queries(self) -> list[Path]:
-        """The files of ``query_files``; raises an error if ``synth`` must write them first."""
+        """Files of queries, see ``query_files``; raises ``InputError`` if ``synth`` must write them first."""
         if self.synth is not None and self.lacks_queries:
             raise InputError(
                 f"{self.synth.out}: has no queries yet; write them with 'ragleague run CONFIG --stage synth'"
@@ -361,11 +361,11 @@ class Config(TournamentSettings):
         return self.query_files
 
     def judges_in_use(self) -> list[str]:
-        """Names of the judges that stages ask, without repetitions, in the order of the stages."""
+        """Names of the judges in the stages' sections, without repetitions, in the order of the stages."""
         return list(dict.fromkeys(name for stage in listed_stages() for name in self.judges_of(stage.key)))
 
     def judges_asked(self) -> list[str]:
-        """Names of the judges that stages, ``synth`` and agents ask, without repetitions."""
+        """Names of the judges in all sections (stages, ``synth`` and ``agents``), without repetitions."""
         return list(dict.fromkeys(name for names in self._asked().values() for name in names))
 
     def _asked(self) -> dict[str, list[str]]:
@@ -376,7 +376,7 @@ class Config(TournamentSettings):
 
 
 def load_config(path: Path) -> Config:
-    """Read and check a YAML file.
+    """Read and check the YAML file of a tournament.
 
     Raises:
         ConfigError: the file is invalid; the message is one line with the file, the key and the problem.

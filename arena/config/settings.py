@@ -1,6 +1,6 @@
-"""The settings that affect results. A run stores them as the configuration declares them, and readers get the same.
+"""The settings that affect results: the part of a configuration that a run stores with its tournament.
 
-Paths, addresses and names of variables are never stored: the store has the content that a run found there instead.
+Paths, addresses and names of environment variables are never stored; the contents of some files are stored instead.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 _SEALED_FIELDS: Final = ("judge", "level", "verdict", "bound_to", "expires", "epsilon")
-"""The fields of a card that a gate reads; its seal covers them."""
+"""The fields of a judge card that ``ragleague gate`` reads; the checksum of the card, its ``seal``, covers them."""
 
 
 class CardSection(Section):
-    """[Whether judges may stand in for people](judge-card.md)."""
+    """When a [judge card](judge-card.md) says that a judge may replace human annotators."""
 
     epsilon: Annotated[float, Field(ge=0, lt=1)] = EPSILON
-    """By how much a judge may be worse than a person: 0.2 for experts, 0.15 for trained people, 0.1 for a crowd."""
+    """By how much a judge may be worse than a human: 0.2 for experts, 0.15 for trained people, 0.1 for a crowd."""
     required: RelativePath | None = None
-    """The JSON file of `calibrate --card`. A gate decides only by judges with a valid card that says yes."""
+    """A JSON file written by `calibrate --card`. A CI gate then uses only judges with a valid, positive card."""
 
     def stored(self) -> dict[str, Any]:
-        """The section as JSON, with the content of the cards."""
+        """The section as JSON for the store, with the judge cards in place of the path of their file."""
         settings: dict[str, Any] = {"epsilon": self.epsilon}
         if self.required is not None:
             settings["cards"] = read_cards(self.required) if self.required.is_file() else []
@@ -49,7 +49,10 @@ class CardSection(Section):
 
 
 def read_cards(path: Path) -> list[dict[str, str]]:
-    """Read the cards in a file, each with its judge, level, verdict, binding, epsilon and expiry date."""
+    """Read the judge cards in a file, and check the checksum of each.
+
+    A card has the fields judge, level, verdict, bound_to, epsilon and expires.
+    """
     try:
         cards = [{name: str(card[name]) for name in (*_SEALED_FIELDS, "seal")} for card in read_json(path)["cards"]]
         for card in cards:
@@ -67,31 +70,31 @@ def read_cards(path: Path) -> list[dict[str, str]]:
 
 
 def seal(card: Mapping[str, Any]) -> str:
-    """A checksum of the fields that a gate reads; it reveals manual edits, but is neither a secret nor a signature."""
+    """Checksum of a judge card's fields; it reveals manual edits, but is neither a secret nor a signature."""
     return hashlib.sha256(json.dumps([str(card[name]) for name in _SEALED_FIELDS]).encode()).hexdigest()[:16]
 
 
 class TournamentSettings(Section):
-    """The settings that decide results."""
+    """The settings that affect the results of a tournament."""
 
     judges: Mapping[str, JudgeSettings] = Field(default_factory=dict)
-    """The judges, by names of your choice."""
+    """The judges. Each has a name of your choice, by which other sections refer to it."""
     retrieval: RetrievalSection | None = None
-    """The stage that labels documents."""
+    """The stage in which judges label retrieved documents by relevance."""
     pairwise: PairwiseSection | None = None
-    """The stage that plays games."""
+    """The stage in which judges compare two answers to a query; one comparison is a game."""
     criteria: CriteriaSection | None = None
-    """The stage that grades single answers."""
+    """The stage in which a judge grades single answers by criteria."""
     exam: ExamSection | None = None
-    """The stage that grades answers or documents by a test bank."""
+    """The stage in which a judge grades answers or documents by a test bank of questions or nuggets."""
     nuggets: NuggetsSection | None = None
-    """The stages that make nuggets and check which ones answers state."""
+    """The stages in which a judge creates nuggets and checks which of them the answers state."""
     ratings: RatingsSection = RatingsSection()
     """How ratings are computed from games."""
     card: CardSection | None = None
-    """Requirements for judges that stand in for people."""
+    """When judges may replace human annotators."""
     further: dict[str, Any] = Field(default_factory=dict, exclude=True)
-    """The sections that stages define themselves, by key; in the file, they are at the top level."""
+    """Sections of further stages, by key; in the YAML file, they are at the top level."""
 
     @model_validator(mode="before")
     @classmethod
@@ -109,12 +112,12 @@ class TournamentSettings(Section):
         return {key: value for key, value in content.items() if key not in further} | {"further": further}
 
     def section(self, key: str) -> Section | None:
-        """The section of a stage; ``None`` if the configuration has none."""
+        """The section of the stage with this key; ``None`` if the configuration does not have it."""
         section: Section | None = getattr(self, key) if key in type(self).model_fields else self.further.get(key)
         return section
 
     def judges_of(self, key: str) -> list[str]:
-        """Names of the judges that a stage asks; empty without its section."""
+        """Names of the judges in a stage's section; empty if the configuration has no such section."""
         section: Any = self.section(key)
         if section is None:
             return []
@@ -124,7 +127,7 @@ class TournamentSettings(Section):
 
 
 def stage_of(key: str) -> ListedStage | None:
-    """The stage whose section has this key; only for sections that are not fields of ``TournamentSettings``."""
+    """Find the stage whose section has this key; ``None`` if there is none. Used while a configuration is checked."""
     try:
         return find_stage(str(key))
     except InputError as error:
@@ -132,69 +135,69 @@ def stage_of(key: str) -> ListedStage | None:
 
 
 class StoredAgent(Section):
-    """An agent that the tournament asks."""
+    """An agent that runs ask for answers, as stored with the tournament."""
 
     name: str
     identity: str = ""
-    """Hash of everything that affects its replies, except the query."""
+    """Hash of everything that affects the agent's replies, except the query."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """``AgentSettings`` without defaults."""
+    """The agent's settings, see ``AgentSettings``; settings with their default value are left out."""
     notes: tuple[str, ...] = ()
-    """Remarks for readers of its results."""
+    """Remarks on the agent that are shown with the results."""
     told_id: bool = False
-    """See ``AgentSpec.told_id``."""
+    """Whether the agent receives the query's id, so that queries with the same text need separate replies."""
 
 
 class StoredRetrieval(RetrievalSection):
-    """The section as stored."""
+    """The section ``retrieval`` as stored with a tournament."""
 
     measures: list[str] | None = None
-    """The measures in the section, already checked; if it has none, the default measures."""
+    """Names of the retrieval measures; the default measures if the section names none."""
     scale: dict[str, int] = Field(default_factory=dict)
-    """Label by the judges' word for it."""
+    """The number of each relevance label, by the word for it in the judges' replies."""
 
 
 class StoredExam(ExamSection):
-    """The section as stored; its ``bank`` is named by a digest."""
+    """The section ``exam`` as stored with a tournament; ``bank`` is a digest of the file instead of its path."""
 
     prompts: dict[str, str] = Field(default_factory=dict)
-    """Each prompt as NAME@VERSION, by its purpose."""
+    """Name and version of each prompt (``NAME@VERSION``), by what the prompt is for, such as grading."""
     content: dict[str, Any] | None = None
-    """The bank from the file, without secret texts."""
+    """The test bank read from the file, without the texts of secret items."""
 
 
 class StoredCard(CardSection):
-    """The section as stored."""
+    """The section ``card`` as stored with a tournament."""
 
     cards: list[dict[str, str]] | None = None
-    """The required cards; none while their file does not exist, ``None`` if no card is required."""
+    """The judge cards in the file ``required``; empty if it does not exist, ``None`` if no card is required."""
 
 
 class StoredSettings(TournamentSettings):
-    """A tournament's settings, with facts that a run found, such as digests of prompts."""
+    """A tournament's settings as a run stores them, with facts that it adds, such as digests of prompts."""
 
     retrieval: StoredRetrieval | None = None
     exam: StoredExam | None = None
     card: StoredCard | None = None
     prompts: dict[str, str] = Field(default_factory=dict)
-    """The digest of each prompt."""
+    """Digest of each prompt's content, by the prompt's name."""
     families: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """The declared model families of ``judges``, and those that wrote the answers of ``agents``."""
+    """Under ``judges``, each judge's model family; under ``agents``, the family that wrote each agent's answers."""
     agents: tuple[StoredAgent, ...] = ()
-    """The agents that the tournament asks."""
+    """The agents that runs ask for answers."""
     left_out: int = 0
-    """Number of queries in the files that ``data.limit`` leaves out."""
+    """Number of queries in the files that are not used because of ``data.limit``."""
     source: str = ""
-    """Origin of the verdicts, if they were imported and not judged by a run."""
+    """Where imported verdicts come from; empty if runs made the verdicts."""
     synth: dict[str, Any] | None = None
-    """How queries were made, in a tournament that only makes queries."""
+    """How queries were generated; only in a tournament that generates queries and judges nothing."""
     stages: dict[str, str] = Field(default_factory=dict)
-    """By section, name and version of the distribution of each stage that is not part of ragleague."""
+    """For each stage that is not part of ragleague, by section: name and version of its package."""
 
     @model_validator(mode="before")
     @classmethod
     def _without_lost_sections(cls, content: Any) -> Any:
-        """Leave out sections of stages that are not installed; code that needs them calls ``require_stages``."""
+        """Remove the sections of stages that are not installed; code that needs a stage calls ``require_stages``."""
         if not isinstance(content, dict):
             return content
         lost = {key for key in content.get("stages") or () if find_stage(key) is None}
@@ -202,12 +205,12 @@ class StoredSettings(TournamentSettings):
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The settings as stored JSON."""
+        """The settings as JSON, the way they are stored; values that were not set are left out."""
         further = {key: section.model_dump(mode="json", exclude_unset=True) for key, section in self.further.items()}
         return self.model_dump(mode="json", exclude_unset=True) | further
 
     def shown(self) -> dict[str, Any]:
-        """The settings without the test bank, which is a separate file and may contain secret items."""
+        """The settings as JSON for display, without the test bank, which may contain secret items."""
         exam = None if self.exam is None else self.exam.model_dump(mode="json", exclude_unset=True)
         without = {key: value for key, value in (exam or {}).items() if key not in {"bank", "content"}}
         return self.raw | ({"exam": without} if exam else {})
@@ -218,12 +221,12 @@ class StoredSettings(TournamentSettings):
 
     @property
     def combinations(self) -> Mapping[str, Combine]:
-        """How each judge's samples are combined."""
+        """How a judge's samples (several replies to the same prompt) are combined, by judge."""
         return {name: judge.combine for name, judge in self.judges.items()}
 
     @property
     def hosted(self) -> frozenset[str]:
-        """The judges whose models run on servers; their replies name the model."""
+        """Names of the judges whose models run on a provider's server; their replies contain the model's name."""
         return frozenset(name for name, judge in self.judges.items() if judge.hosted)
 
     def gives_probabilities(self, judge: str) -> bool:
@@ -231,23 +234,23 @@ class StoredSettings(TournamentSettings):
         return judge in self.judges and self.judges[judge].gives_probabilities
 
     def of_words(self, judge: str) -> bool:
-        """Whether the judge compares words and calls no language model."""
+        """Whether the judge only compares words, without a language model."""
         return judge in self.judges and self.judges[judge].provider == "lexical"
 
     @property
     def judges_of_words(self) -> tuple[str, ...]:
-        """The judges of the games if none of them is a language model, else empty."""
+        """Names of the pairwise judges if all of them only compare words, without a language model; else empty."""
         names = self.game_judges or tuple(self.judges)
         return names if all(map(self.of_words, names)) else ()
 
     @property
     def depth(self) -> int | None:
-        """The rank up to which retrieved documents count; ``None`` if all count."""
+        """Rank down to which retrieved documents are labelled; ``None`` for all ranks."""
         return None if self.retrieval is None else self.retrieval.depth
 
     @property
     def across_judges(self) -> Combine:
-        """How labels of several relevance judges are combined."""
+        """How the labels that several relevance judges give a document are combined."""
         return "majority" if self.retrieval is None else self.retrieval.combine
 
     @property
@@ -261,5 +264,5 @@ class StoredSettings(TournamentSettings):
 
     @property
     def adaptive(self) -> bool:
-        """Whether the schedule is adaptive: it chooses games by the results of earlier games."""
+        """Whether the games to judge are chosen by the results of earlier games."""
         return self.pairwise is not None and self.pairwise.schedule.kind == "adaptive"

@@ -1,8 +1,9 @@
-"""The list of stages: their sections in the configuration, their tasks, and the modules of their code.
+"""The list of a tournament's stages: for each, its section of the configuration, its tasks and its modules.
 
-A new stage needs a file in ``arena.stages`` with its class and section, one in ``arena.results``, a prompt, and a line
-here. A stage of another distribution needs no line: its entry point in ``ragleague.stages`` names a ``ListedStage``.
-If people can judge the same items as a stage, the stage's module defines ``KIND``.
+To add a stage to ragleague, write a module in ``arena.stages`` with its class and section, a module in
+``arena.results`` and a prompt, and add an entry to ``STAGES``. Another package adds a stage by an entry point in the
+group ``ragleague.stages`` that names a ``ListedStage``. If people can judge the same items as the stage's judges, the
+stage's module defines ``KIND``.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 
 class ListedStage(Struct, frozen=True):
-    """A stage in the list. Its modules are imported only if a configuration or a store has its section.
+    """The entry of a stage. Its modules are imported only if a configuration or a store has its section.
 
     Attributes:
         key: key of the stage's section in the configuration and in stored settings.
-        tasks: tasks that the stage gives to judges.
-        module: module that defines the stage's class and, if ``words`` is set, the section's model as ``SECTION``.
+        tasks: kinds of requests that the stage sends to judges.
+        module: name of the module with the stage's class and, if ``words`` is set, the section's model as ``SECTION``.
         make: name of the class or function that creates the stage from its section, the configuration, data and labels.
-        words: heading for the stage's judgments; set only for a stage that defines a section itself.
-        results: module whose ``results(store, tournament)`` returns ``StageResults``; for stages with ``words``.
-        board: module whose ``board(results)`` returns the board of the results; if empty, a table shows the scores.
+        words: heading for the stage's judgments; empty for a stage whose section is in ``arena.config.judging``.
+        results: name of the module whose ``results(store, tournament)`` returns ``StageResults``; set with ``words``.
+        board: name of the module whose ``board(results)`` returns the tables to print; if empty, one table of scores.
         name: the stage's name for ``--stage``, if it differs from the key.
-        scores: headings of the stage's scores by name, for a stage that defines a section itself; the main score is
-            first.
-        by_people: whether people judge the same items; the module then defines ``KIND``, a ``JudgedKind`` with the
-            name, level and column ``key``.
-        origin: name and version of the distribution that contains the stage; empty for ragleague.
+        scores: heading of each of the stage's scores, by the score's name; the main score is first. Only set with
+            ``words``.
+        by_people: whether people can judge the same items; the module then defines ``KIND``, a ``JudgedKind`` whose
+            name, level and column are equal to ``key``.
+        origin: name and version of the package that contains the stage; empty for ragleague.
     """
 
     key: str
@@ -81,43 +82,43 @@ STAGES: Final = (
         "arena.boards.audit",
     ),
 )
-"""The stages of this distribution, in the order in which they run."""
+"""The stages that are part of ragleague, in the order in which they run."""
 
 GROUP: Final = "ragleague.stages"
-"""The group of entry points; the name of each is the key of its stage."""
+"""Group of the entry points by which other packages add stages; an entry point's name is the stage's key."""
 _RESERVED: Final = ("left_out", "prompts", "source", "stages")
-"""Keys of stored settings that are not sections, so that no stage may use them."""
+"""Keys of stored settings that are not sections; no stage may have one of them as its key."""
 _INSTALLED: dict[str, ListedStage] = {}
-"""Stages of other distributions that a configuration or a store has asked for, by key."""
+"""Stages of other packages that ``find_stage`` has loaded, by key."""
 
 
 def listed_stages() -> tuple[ListedStage, ...]:
-    """The stages of this distribution, then the stages of other distributions that are in use."""
+    """The stages in ``STAGES``, then the stages of other packages that ``find_stage`` has loaded."""
     return (*STAGES, *_INSTALLED.values())
 
 
 def all_tasks() -> tuple[Task, ...]:
-    """All tasks that stages give to judges."""
+    """All kinds of requests that stages send to judges."""
     return tuple(dict.fromkeys([*Task, *(task for stage in listed_stages() for task in stage.tasks)]))
 
 
 def further_stages() -> dict[str, ListedStage]:
-    """The stages that define their section themselves, by key."""
+    """The stages whose module defines their section of the configuration, by key."""
     return {stage.key: stage for stage in listed_stages() if stage.words}
 
 
 def installed_stages() -> list[str]:
-    """Keys of the stages that other distributions declare; slow, as it reads the metadata of all of them."""
+    """Keys of the stages in other installed packages; slow, as it reads the metadata of all packages."""
     from importlib.metadata import entry_points
 
     return sorted(entry_points(group=GROUP).names)
 
 
 def find_stage(key: str) -> ListedStage | None:
-    """The stage of a section, looked up among the entry points if it is not in the list; ``None`` if there is none.
+    """Find the stage with this key among the loaded stages, then among the entry points; ``None`` if there is none.
 
     Raises:
-        InputError: the entry point cannot be loaded, or is not a stage that can be added.
+        InputError: the entry point cannot be loaded or used as a stage, or two packages have one with this key.
     """
     known = {stage.key: stage for stage in listed_stages()}
     if key in known:
@@ -129,31 +130,34 @@ def find_stage(key: str) -> ListedStage | None:
         return None
     sources = [f"{point.dist.name} {point.dist.version}" if point.dist else point.value for point in points]
     if len({point.value for point in points}) > 1:
-        raise InputError(f"{key}: {' and '.join(sources)} both have a stage of this name; uninstall one")
+        raise InputError(f"{key}: the packages {' and '.join(sources)} both have a stage of this name; uninstall one")
     try:
         stage = points[0].load()
     except Exception as error:
         raise InputError(
-            f"{key}: the stage of {sources[0]} cannot be loaded ({type(error).__name__}: {error}); install it again"
+            f"{key}: the stage in the package {sources[0]} cannot be loaded "
+            f"({type(error).__name__}: {error}); install it again"
         ) from error
     if fault := _fault(key, stage):
-        raise InputError(f"{key}: the stage of {sources[0]} cannot be used: {points[0].value} {fault}")
+        raise InputError(f"{key}: the stage in the package {sources[0]} cannot be used: {points[0].value} {fault}")
     return _INSTALLED.setdefault(key, replace(stage, origin=sources[0]))
 
 
 def require_stages(origins: Mapping[str, str]) -> None:
-    """Check that the stages of other distributions that judged a tournament are installed.
+    """Check that the packages are installed whose stages judged a tournament; raises ``InputError`` if not.
 
     Args:
-        origins: by section, the name and version that the stage's distribution had when the stage judged.
+        origins: for each such stage, by section: name and version of its package when the stage judged.
     """
     for key, origin in origins.items():
         if find_stage(key) is None:
-            raise InputError(f"section {key!r} was judged by a stage of {origin}, which is not installed; install it")
+            raise InputError(
+                f"section {key!r} was judged by a stage of the package {origin}, which is not installed; install it"
+            )
 
 
 def _fault(key: str, stage: object) -> str:
-    """The reason why an entry point is not a stage that can be added; empty if it is one."""
+    """Why the object of an entry point cannot be used as a stage; empty if it can."""
     if not isinstance(stage, ListedStage):
         return "is no ListedStage"
     if stage.key != key or key in _RESERVED:

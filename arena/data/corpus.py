@@ -1,4 +1,4 @@
-"""Reads documents to search or to generate queries from; adds runs, qrels and corpora to a tournament's tables."""
+"""Reads the documents that agents search or queries are generated from; adds TREC runs and qrels to a dataset."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
 
 class CorpusReading(Struct):
-    """Counts and notes of reading documents, filled in while ``read_passages`` yields.
+    """Counts and notes on the documents that ``read_passages`` reads; complete once its iterator ends.
 
     Attributes:
+        documents: number of documents that were read.
         skipped: files and folders that could not be read completely.
-        notes: remarks on files and folders: hidden ones, and how a damaged file was read.
-        other_files: number of files in unsupported formats, by suffix.
-        twins: passages left out as near-duplicates.
+        notes: remarks on files and folders, such as hidden folders, or how a damaged file was read.
+        other_files: number of files in unsupported formats, by file extension.
+        passages: number of passages in these documents.
+        twins: passages that were left out because they nearly repeat another passage.
     """
 
     documents: int = 0
@@ -46,7 +48,7 @@ class CorpusReading(Struct):
 def read_passages(
     paths: Sequence[Path], how: PassagesSection, limits: Limits, reading: CorpusReading
 ) -> Iterator[Document]:
-    """Yield the passages of all documents, reading one document at a time; counts them in ``reading``."""
+    """Read the documents in files and folders one at a time, and yield their passages; counts both in ``reading``."""
     others = Counter(
         file.path.suffix.lower() or "none" for file in files_of(paths) if file.kind is None and file.unread is None
     )
@@ -66,7 +68,13 @@ def read_passages(
 
 
 class ReadCorpus(Struct, frozen=True):
-    """The documents that agents search, in the order of the sources; ``skipped`` could not be read completely."""
+    """The documents that agents search.
+
+    Attributes:
+        documents: the documents, in the order of the files.
+        skipped: files and folders that could not be read completely.
+        twins: number of passages left out because they nearly repeat another passage.
+    """
 
     documents: tuple[Document, ...]
     skipped: Sequence[FileNote] = ()
@@ -81,25 +89,27 @@ def corpus_of(section: DataSection) -> ReadCorpus:
         documents += read_passages(folders, section.passages, section.limits, reading)
     if not documents:
         raise DataError(
-            ", ".join(map(str, section.corpus)), "no document with text for agents to search; add one to 'corpus'"
+            ", ".join(map(str, section.corpus)), "has no document with text that agents can search; add one to 'corpus'"
         )
     first = {document.doc_id: document for document in reversed(documents)}
     return ReadCorpus(tuple(reversed(first.values())), reading.skipped, len(reading.twins))
 
 
 def tables_of(corpus: Sequence[Path]) -> list[Path]:
-    """The sources that are tables of documents with ids; a ``.txt`` file is one, with lines ``id<TAB>text``."""
+    """Select the sources that are tables of documents with ids, such as a ``.txt`` file with lines ``id<TAB>text``."""
     return [source for source in corpus if not source.is_dir() and KINDS.get(source.suffix.lower(), "plain") == "plain"]
 
 
 def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
-    """The dataset with the labels of one or more files of qrels; labels for other queries are left out."""
+    """Return the dataset with the labels in qrels files added; labels for queries not in the dataset are left out."""
     labels: dict[str, dict[str, int]] = {}
     for source in sources:
         read = read_qrels(source).labels
         if read.keys().isdisjoint(data.queries):
             raise DataError(
-                source, "none of its query ids are in the data; check that both belong together", value=next(iter(read))
+                source,
+                "no query id of these qrels is in the data; check that both belong together",
+                value=next(iter(read)),
             )
         for query_id in read.keys() & data.queries.keys():
             known = labels.setdefault(query_id, {})
@@ -111,10 +121,10 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
 
 
 def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], depth: int | None) -> Dataset:
-    """The dataset with the first ``depth`` documents of TREC runs added; each run's tag is the name of its agent.
+    """Return the dataset with the first ``depth`` documents for each query of TREC runs added as retrieved.
 
-    A single run may apply to all agents. Queries that only a run has are ignored. ``corpora`` have the texts of
-    documents that ``data`` lacks.
+    A run's tag is the name of its agent; a single run may apply to all agents. Queries that are only in a run are
+    ignored. Texts of documents that are missing from ``data`` are read from ``corpora``.
     """
     from retrieval_eval.data.runs import read_runs  # late, because it imports numpy
 
@@ -143,9 +153,10 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
 
 
 def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> Dataset:
-    """The dataset with documents that answers of the TREC RAG track reference, if a corpus has them.
+    """Return the dataset with the documents added that answers of the TREC RAG track list as references.
 
-    An unused corpus is an error, unless runs or agents use it (``taken``).
+    The documents are read from ``corpora``. If none is found there, the corpora are unused: raises ``DataError``,
+    unless runs or agents use them (``taken``).
     """
     from retrieval_eval.scores.citations import references
 
@@ -154,33 +165,35 @@ def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> D
     if not (taken or documents):
         raise DataError(
             ", ".join(map(str, corpora)),
-            "no run, agent or reference of an answer uses a document of it; remove 'corpus'",
+            "its documents are used by no run, agent or answer; remove 'corpus'",
         )
     return replace(data, documents={**data.documents, **documents})
 
 
 def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
-    """The agent a run belongs to: its tag; all agents if it is the only run and its tag resembles no agent's name."""
+    """Name of a run's agent: the run's tag; ``SHARED`` if it is the only run and its tag resembles no agent's name."""
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     answering = {agent for _, agent in data.answers}
     if run.rankings.keys().isdisjoint(data.queries):
         raise DataError(
             path,
-            "none of the run's query ids are in the data; check that both belong together",
+            "no query id of this run is in the data; check that both belong together",
             value=next(iter(run.rankings)),
         )
     if SHARED in retrieving:
-        raise DataError(path, "the table of documents has no column 'agent'; add it to use runs")
+        raise DataError(path, "to use runs, add a column 'agent' to the table of documents")
     if run.name in retrieving:
         raise DataError(
-            path, "the table of documents already has this agent's documents; remove them or the run", value=run.name
+            path,
+            "the table of documents has documents of the agent in this run's tag; remove them or the run",
+            value=run.name,
         )
     if not answering or run.name in answering:
         return run.name
     near = similar_name(run.name, answering)
     if alone and not near and not retrieving:
         return SHARED
-    raise DataError(path, f"no agent with answers has the name of this run's tag{near}", value=run.name)
+    raise DataError(path, f"this run's tag names no agent with answers; change the tag{near}", value=run.name)
 
 
 def _entries(data: Dataset, run: Run, agent: str, depth: int | None) -> list[Retrieved]:
@@ -199,7 +212,7 @@ def _require_found(entries: Sequence[Retrieved], documents: Mapping[str, Documen
     if missing:
         entry = next(iter(missing.values()))
         problem = (
-            f"documents of the runs that no corpus has: {len(missing)}, such as the one that {entry.agent!r} retrieved"
-            f" for query {entry.query_id!r}"
+            f"documents of runs that are not in the corpus: {len(missing)}, such as one that {entry.agent!r} retrieved "
+            f"for query {entry.query_id!r}; add them to 'corpus'"
         )
         raise DataError(", ".join(map(str, searched)), problem, value=entry.doc_id)

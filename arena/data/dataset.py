@@ -1,6 +1,6 @@
-"""The dataset of a tournament: queries, retrieved documents, answers, people's relevance labels; notes on it.
+"""The dataset of a tournament: queries, retrieved documents, answers and qrels; notes on unusual data.
 
-``arena.data.files`` reads and writes its tables.
+``arena.data.files`` reads and writes the dataset's tables.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from retrieval_eval.scores.citations import CitedSentence, Habit
 
 SHARED = ""
-"""Stored as the agent of retrieved documents from a table without an agent column: all agents received them."""
+"""Agent's name for retrieved documents from a table without an agent column, which all agents received."""
 EVERY_AGENT = "(every agent)"
-"""The name shown for the scores of ``SHARED`` documents."""
+"""Agent's name in tables of scores for the documents that all agents received."""
 
 LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
 TRIED = "tried_s"
-"""Time of all attempts in seconds. This and the four names above are columns of answers, and keys of their metadata."""
+"""Time in seconds of all attempts to get an answer. This name and the four above are columns of tables of answers."""
 _SHOWN: Final = 40
 
 Causes: TypeAlias = Mapping[str, int]
-"""Number of queries that an agent failed to answer, by cause."""
+"""Number of queries that an agent failed to answer, by cause of the failure."""
 
 
 class Dataset(Struct, frozen=True, dict=True):
-    """The data to judge. All ids are unique, and every answer and retrieved document belongs to a query.
+    """The data of a tournament. All ids are unique, and every answer and retrieved document belongs to a query.
 
     Attributes:
         queries: the queries by query_id, in the order of the file.
@@ -50,7 +50,7 @@ class Dataset(Struct, frozen=True, dict=True):
             names none.
         qrels: people's relevance labels by query_id and doc_id, including documents that nobody retrieved.
         notes: notes on how the files were read.
-        left_out: number of queries in the files beyond ``data.limit``.
+        left_out: number of queries in the files that are not used because of ``data.limit``.
     """
 
     queries: Mapping[str, Query]
@@ -69,18 +69,18 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def has_messages(self) -> bool:
-        """Whether any query is a later turn of a conversation."""
+        """Whether any query has earlier messages, because it is a later turn of a conversation."""
         return any(query.messages for query in self.queries.values())
 
     @cached_property
     def unanswered_queries(self) -> tuple[str, ...]:
-        """Queries that no agent answered, so that judges cannot compare answers."""
+        """Ids of the queries that no agent answered."""
         answered = {query_id for query_id, _ in self.answers}
         return tuple(query_id for query_id in self.queries if query_id not in answered)
 
     @cached_property
     def missing_answers(self) -> tuple[tuple[str, str], ...]:
-        """(query_id, agent) of answers that are missing although another agent answered the query."""
+        """Pairs (query id, agent) without an answer, for the queries that some other agent answered."""
         unanswered = set(self.unanswered_queries)
         return tuple(
             (query_id, agent)
@@ -91,13 +91,13 @@ class Dataset(Struct, frozen=True, dict=True):
         )
 
     def called(self, query_id: str) -> str:
-        """The name of a query in a message: its id, or its text if the id is only a hash of the text."""
+        """How messages name a query: by its id, or by its text if the id is only a hash of the text."""
         text = self.queries[query_id].text
         return repr(beginning(text, _SHOWN)) if query_id == id_of_text("q", text) else query_id
 
     @cached_property
     def rankings(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """The retrieved documents by query and agent, best first; ``SHARED`` ones have the agent ``EVERY_AGENT``."""
+        """Ids of retrieved documents by (query id, agent), best first; ``SHARED`` is called ``EVERY_AGENT``."""
         rankings: dict[tuple[str, str], list[str]] = {}
         for query_id, entries in self.retrieved.items():
             for entry in entries:
@@ -106,7 +106,7 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def given(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """The documents that each agent received, by query and agent, best first; includes ``SHARED`` documents."""
+        """Ids of the documents that each agent received, by (query id, agent), best first, with ``SHARED`` ones."""
         ranked: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for query_id, entries in self.retrieved.items():
             for entry in entries:
@@ -116,7 +116,7 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def sentences(self) -> Mapping[tuple[str, str], Sequence[CitedSentence] | None]:
-        """The sentences of all answers with the documents they cite, by query and agent; see ``cited_sentences``."""
+        """The sentences of each answer with the documents they cite, by (query id, agent); see ``cited_sentences``."""
         from retrieval_eval.scores.citations import cited_sentences  # late, because it imports numpy
 
         return cited_sentences(self.answers.values(), self.given, self.documents)
@@ -128,9 +128,9 @@ class Dataset(Struct, frozen=True, dict=True):
         return habits_of(self.answers.values(), self.given, self.documents)
 
     def renumbered(self, answer: Answer, shown: Sequence[str], agent: str = "") -> Answer:
-        """The answer with its citations renumbered to match the documents ``shown`` beside it, by id.
+        """Return the answer with its citations changed to positions in ``shown``, the ids of the documents beside it.
 
-        ``agent`` is the agent whose documents the answer cites; by default its own agent.
+        The answer cites documents of ``agent``, by default those of its own agent.
         """
         from retrieval_eval.scores.citations import Habit, renumbered  # late, as above
 
@@ -139,7 +139,7 @@ class Dataset(Struct, frozen=True, dict=True):
         return replace(answer, text=renumbered(answer, ranking, self.documents, habit, shown))
 
     def digest(self) -> str:
-        """SHA-256 of the whole dataset, in hex; it does not depend on the order of rows in the files."""
+        """SHA-256 of all data, as hexadecimal digits; it does not depend on the order of rows in the files."""
         whole, encode = hashlib.sha256(), json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
         for part in _canonical(self):
             whole.update(encode(part).encode() + b"\n")
@@ -168,7 +168,7 @@ def _canonical(dataset: Dataset) -> Iterator[list[object]]:
 
 
 def texts_of(queries: Collection[Query]) -> dict[str, str]:
-    """The texts of queries by id, and the first message of each conversation by its id."""
+    """Texts of the queries by query id, and of the first message of each conversation by conversation id."""
     texts = {query.query_id: query.text for query in queries}
     for query in queries:
         texts.setdefault(query.cluster, query.messages[0].text if query.messages else query.text)
@@ -176,11 +176,11 @@ def texts_of(queries: Collection[Query]) -> dict[str, str]:
 
 
 _MAX_GROUPS: Final = 30
-"""A column with more values than this, or than half the number of queries, does not group them."""
+"""Queries are not grouped by a column with more values than this, or with more than half the number of queries."""
 
 
 def groupings(queries: Collection[Query]) -> dict[str, tuple[str, ...]]:
-    """The columns by which queries can be grouped, each with its sorted values; a query may lack a column."""
+    """Find the metadata columns by which queries can be grouped, each with its sorted values."""
     values: dict[str, set[str]] = {}
     for query in queries:
         for name, value in query.metadata.items():
@@ -191,13 +191,13 @@ def groupings(queries: Collection[Query]) -> dict[str, tuple[str, ...]]:
 
 ONE_AGENT: Final = f"add the answers of another; or name the agents' column: {how_to_name('agent')}"
 _NAMED: Final = 5
-"""Maximum number of queries, answers or pairs that a note names; the note counts the rest."""
+"""Maximum number of queries, answers or pairs that a note lists by name; the note counts the others."""
 
 
 def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
-    """One line for each property of the data that may surprise a reader of the results.
+    """Notes on what may surprise a reader of the results, such as empty or missing answers; one line each.
 
-    The agents ``to_come`` have yet to be asked: their missing answers are not noted.
+    Agents in ``to_come`` have not been asked yet, so that there are no notes on their missing answers.
     """
     return [*data.notes, *_of_queries(data), *_of_answers(data, to_come), *_of_agents(data, to_come)]
 
@@ -275,10 +275,9 @@ _ODD: Final = {
     "like an error": (rf"(?:{'|'.join(_FAILED)})(?=.{{0,400}}\Z)", "remove the row if there was no answer"),
     "with a model's thinking": (f"(?:{'|'.join(_THINKING)})", "cut it if users do not see it"),
 }
-"""Kinds of odd answers: a pattern for the beginning of the text, and advice.
+"""Kinds of suspicious answers: for each, a pattern for the beginning of the answer, and advice to the user.
 
-Judges judge odd answers like other answers: an odd answer may be intended, and leaving out its games would favour the
-agent.
+Suspicious answers are noted and judged like others: they may be intended, and leaving them out would favour the agent.
 """
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes the tables of a tournament: queries, documents, answers."""
+"""Reads and writes a tournament's tables of queries, documents and answers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def load_dataset(
     limit: int | None = None,
     passages: bool = True,
 ) -> Dataset:
-    """Read a dataset: queries by ``read_topics``, answers by ``read_records``, documents from tables.
+    """Read a dataset from tables, or from other formats: queries from TREC topics, answers from those of other tools.
 
     Columns: queries ``qid, query`` and optionally ``reference``, the gold answer; documents ``qid, did, document`` and
     optionally ``agent, rank, score``; answers ``qid, agent, answer``, or ``query`` instead of ``qid``, and optionally
@@ -77,12 +77,12 @@ def load_dataset(
     ``passages`` of the answers; without a ``rank`` column, documents are ranked in the order of the file.
 
     Args:
-        queries: files, patterns such as ``*.csv``, or rows in memory.
-        documents: as for queries.
-        answers: as for queries.
-        columns: the tables' column for each column name of ragleague; ``None`` if no column has that role.
-        limit: keep only the first queries.
-        passages: whether the passages of answers may serve as documents.
+        queries: tables of queries: files, patterns such as ``*.csv``, or rows in memory.
+        documents: tables of retrieved documents, in the same forms as ``queries``.
+        answers: tables of answers, in the same forms as ``queries``.
+        columns: the name in the tables for a column name of ragleague; ``None`` if the tables have no such column.
+        limit: maximum number of queries; keep only the first ones.
+        passages: whether the passages in tables of answers are used if there is no table of documents.
     """
     asking, retrieving, answering = map(sources_of, (queries, documents, answers))
     columns = columns or {}
@@ -127,13 +127,13 @@ def load_dataset(
 
 
 DOCUMENTS: Final = TableSpec(("did", "document", "qid", "query", "agent", "rank", "score"), ("document",), kept=True)
-"""``did`` comes before ``qid``, so that a column ``id`` in a table of documents is the document's id."""
+"""Columns of a table of documents; ``did`` comes before ``qid``, so that a column ``id`` is the document's id."""
 _FURTHER: Final = ("conversation", "turn", "trace_id", LATENCY, TRIED, COST, TOKENS_IN, TOKENS_OUT)
 _SHOWN_METADATA: Final = {"title"}
 
 
 def _unread_gold(rows: Iterable[Row]) -> list[str]:
-    """Notes on tables of queries that have a column of answers but no column of gold answers."""
+    """Note each table of queries that has an unused column of answers and no column of gold answers."""
     answer_names = {folded(name) for name in ("answer", *ANSWERS.spellings("answer"))}
     tables = {
         row.path: name
@@ -156,7 +156,7 @@ def _log_columns(
     *,
     to_come: bool,
 ) -> None:
-    """Log how columns were read, and the sizes of the tables; ``to_come`` if runs may add documents later."""
+    """Log which columns were read, and how many queries, documents and answers; ``to_come``: runs may add documents."""
     query_columns, answer_columns = TOPICS.report(), ANSWERS.report(*_FURTHER)
     for row in query_rows:
         query_columns.add(row)
@@ -192,8 +192,8 @@ def load_files(config: Config) -> Dataset:
 def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
     """Write a dataset as ``queries.csv``, ``documents.csv`` and ``answers.csv``; ``load_dataset`` reads it back equal.
 
-    Tables without rows are skipped; returns the files written. Raises ``ValueError`` for a document that was retrieved
-    for no query, since the table of documents cannot hold it.
+    Tables without rows are not written. Returns the paths of the files. Raises ``ValueError`` for a document that was
+    retrieved for no query, since every row of the table of documents belongs to a query.
     """
     retrieved = [entry for entries in dataset.retrieved.values() for entry in entries]
     if unused := dataset.documents.keys() - {entry.doc_id for entry in retrieved}:
@@ -228,7 +228,7 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
 
 
 class _DocumentReader:
-    """Collects the rows of tables of documents; each row is one retrieval, and several may share a document."""
+    """Collects the rows of tables of documents; a row is one document that an agent retrieved for a query."""
 
     def __init__(self, asked: _Asked) -> None:
         self.documents: dict[str, Document] = {}
@@ -294,7 +294,7 @@ class _DocumentReader:
 
 
 class _Asked:
-    """The queries, looked up by id or by text."""
+    """Finds the query to which a row of another table belongs, by the query's id or by its text."""
 
     def __init__(self, queries: Mapping[str, Query]) -> None:
         self.queries = queries
@@ -305,7 +305,7 @@ class _Asked:
             self._by_text.setdefault(alike(query.text), []).append(query.query_id)
 
     def id_of(self, row: Row, query_id: str, text: str) -> str:
-        """The id of a row's query, looked up by the row's id, or by the text if it has no id."""
+        """Find the id of a row's query, by the query id in the row or, if that is empty, by the query's text."""
         if query_id:
             return self._known(row, query_id)
         if not text:
@@ -319,7 +319,7 @@ class _Asked:
         return matches[0]
 
     def _known(self, row: Row, query_id: str) -> str:
-        """The id as the queries spell it. 1.0 matches 1 if one table has only floats: pandas may write 1 as 1.0."""
+        """Return the id as the queries spell it: 1.0 matches 1 if a table has only floats as ids, as from pandas."""
         known, is_float = query_id, are_floats([query_id])
         if query_id not in self.queries:
             known = in_form(query_id, floats=self._floats)
@@ -331,7 +331,7 @@ class _Asked:
 
 
 def _with_one_form(records: Sequence[AnswerRecord]) -> list[AnswerRecord]:
-    """Remove ``.0`` from ids in files that have only floats as ids, if another file has other ids."""
+    """Remove ``.0`` from query ids in files where all ids are floats, if another file has ids that are not floats."""
     ids: defaultdict[Path, set[str]] = defaultdict(set)
     for record in records:
         if record.query_id:
@@ -354,7 +354,7 @@ _ID: Final = 40
 
 
 def similar_name(name: str, known: Iterable[str]) -> str:
-    """``; did you mean '1'?`` for ``001``, ``1.0`` or a typing error; ``""`` if no known name is similar."""
+    """``; did you mean '1'?`` with the known name most similar to ``name``; ``""`` if none is similar."""
     names = list(known)
     same = [other for other in names if _value(other) == _value(name)]
     near = same or difflib.get_close_matches(name, names, n=1, cutoff=0.75)
@@ -398,7 +398,7 @@ def _read_queries(sources: Sequence[RowSource], columns: Columns | None, *, ids:
 
 
 def _as_turn(record: AnswerRecord) -> AnswerRecord:
-    """Without a table of queries: separate a record's query from the messages before it, and set its id."""
+    """Split a record's conversation into query and earlier messages, and set the query's id."""
     row, query = with_messages(record.row), record.query
     if row is not record.row:
         query = row.text("query").strip()
@@ -412,7 +412,7 @@ _TURN_COLUMNS: Final = ("messages", "conversation", "turn")
 
 
 def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
-    """The queries from the table of answers, used if there is no table of queries."""
+    """Collect the queries, and a row for each, from the table of answers; used if there is no table of queries."""
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     for record in records:
@@ -440,7 +440,7 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
 
 
 def _require_shared_ids(records: Sequence[AnswerRecord]) -> None:
-    """Raise an error if the agents share query texts but no query ids, because nothing could be compared."""
+    """Raise an error if agents answer queries with the same text but never the same id, so that no answers meet."""
     agents_by_id: dict[str, set[str]] = {}
     texts: dict[str, AnswerRecord] = {}
     for record in records:
@@ -494,7 +494,7 @@ _FAILURE: Final = 60
 
 
 def _duplicate_advice(record: AnswerRecord, first: Row, records: Sequence[AnswerRecord]) -> str:
-    """Advice for an agent that seems to have answered a query twice; a column may really name the agents."""
+    """Advice for the error that an agent has two answers to a query; guesses whether a column has the agents' names."""
     if not record.named:
         column = _likely_agent_column([one for one in records if one.row.path == record.row.path])
         return f"; remove one, or name the agents' column: {how_to_name('agent', column or 'NAME')}"
@@ -506,11 +506,11 @@ def _duplicate_advice(record: AnswerRecord, first: Row, records: Sequence[Answer
 _REPEATS: Final = re.compile(
     r"run|repeat|trial|epoch|seed|sample|attempt|iteration|turn|rank|time|date|passage|chunk|doc"
 )
-"""Names of columns that distinguish rows by something other than the agent."""
+"""Matches names of columns that are no agent columns, though they distinguish answers to a query, such as ``seed``."""
 
 
 def _likely_agent_column(records: Sequence[AnswerRecord]) -> str:
-    """The first column with few values, each of which has at most one answer per query; ``""`` if there is none."""
+    """Guess the agent column: the first with few values, each with at most one answer per query; ``""`` if none."""
     for name in records[0].metadata:
         if _REPEATS.search(name.casefold()):
             continue
@@ -522,7 +522,7 @@ def _likely_agent_column(records: Sequence[AnswerRecord]) -> str:
 
 
 def _with_references(queries: Mapping[str, Query], records: Sequence[AnswerRecord]) -> dict[str, Query]:
-    """The queries, with gold answers added from the table of answers where the query has none."""
+    """Return the queries; those without a gold answer get the one in the table of answers, if any."""
     by_query: dict[str, AnswerRecord] = {}
     for record in records:
         if record.reference.strip():
@@ -554,7 +554,7 @@ def _limited(data: Dataset, limit: int) -> Dataset:
 
 
 def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
-    """Yield the answers of a table or of a run of the TREC RAG track, each with its row."""
+    """Yield each answer in a table, or in a run of the TREC RAG track, with the row in which it was found."""
     for record in read_records([source]):
         query_id = record.query_id or (record.query and id_of_text("q", record.query))
         if not query_id:

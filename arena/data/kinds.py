@@ -1,7 +1,7 @@
-"""The kinds of items that judges and people judge: one ``JudgedKind`` for each kind.
+"""The kinds of items that judges and people judge, such as retrieved documents or pairs of answers.
 
-Votes, files, pages, cards, gates and calibration read these records. A stage with its own section of the configuration
-may add a kind: its module defines ``KIND``, and its entry in ``arena.config.stages`` has ``by_people``.
+Each kind is a ``JudgedKind``; the code for votes, files, web pages, judge cards, CI gates and calibration uses it. A
+stage may add a kind: its module defines ``KIND``, and its entry in ``arena.config.stages`` has ``by_people``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 
 class Annotation(Struct, frozen=True):
-    """An annotation of one item by one person or judge.
+    """The value, such as a label or verdict, that one person or judge gave to one item.
 
     Attributes:
+        kind: name of the ``JudgedKind``.
         annotator: the person's or judge's name, see ``annotator_name``.
         item: the labelled document, the graded agent, or in a game the agent whose answer was shown first; verdict A
             is for this agent, B for the other.
@@ -37,7 +38,7 @@ class Annotation(Struct, frozen=True):
         texts: ``texts_digest`` of the texts that the annotator saw.
         value: the verdict, label or grades, as JSON values; ``None`` if the annotator skipped the item.
         seconds: the time that the annotator spent on the item, if known.
-        at: time in ISO 8601; if empty, the store sets the time at which it adds the annotation.
+        at: time of the annotation in ISO 8601; if empty, the time at which the store adds it.
     """
 
     kind: str
@@ -57,10 +58,10 @@ def texts_digest(*texts: str) -> str:
 
 
 class Choice(Struct, frozen=True):
-    """A choice that the page offers for a task, or for a row of a task.
+    """A value that an annotator can choose on an annotation page, for a task or for one row of a task.
 
     Attributes:
-        value: the value to store for the task or row.
+        value: the value that is stored if this choice is made.
         label: the text of the choice, written by ragleague.
         key: the keyboard shortcut; ``None`` without one.
         meaning: the explanation of the choice from the user's configuration.
@@ -73,23 +74,23 @@ class Choice(Struct, frozen=True):
 
 
 class FormRow(Struct, frozen=True):
-    """A row of a form, for which the annotator chooses: its text, and meanings of values that are its own."""
+    """A row of an annotation page, with its text and, if they differ from other rows, the meanings of its values."""
 
     text: str
     meanings: Mapping[Any, str] = {}
 
 
 class TaskForm(Struct, frozen=True):
-    """The page on which people judge items of one kind; no text comes from the user.
+    """The texts and choices on the page where people judge items of one kind; ragleague wrote all of them.
 
     Attributes:
         view: name of the page in its URL.
         thing, things, done: words for the judged item, for several items, and for the state of a finished task.
         missing: message if there is nothing to review yet.
-        choices: returns the choices, in the order of their keys.
-        row: word for a row, if the annotator chooses for each row of a task.
-        rows: returns the rows by name; ``None`` if the rows are the task's parts.
-        names: headings of the texts, if the texts are of several kinds.
+        choices: function that returns the choices for a tournament, in the order of their keyboard shortcuts.
+        row: word for a row, such as ``Criterion``, if the annotator chooses a value for each row of a task.
+        rows: function that returns a tournament's rows by name; ``None`` if the rows are the parts of the task.
+        names: headings of the texts to read, if they are of several kinds.
     """
 
     view: str
@@ -105,12 +106,12 @@ class TaskForm(Struct, frozen=True):
 
 
 _DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")
-"""A number such as 4,5; 1,000 is ambiguous and does not match."""
+"""Matches a number with a decimal comma, such as 4,5. 1,000 is ambiguous and does not match."""
 NO_VALUE: Final = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
 
 
 def as_number(text: str) -> float | None:
-    """Parse a number with a decimal point or comma; ``None`` if the text must be a number."""
+    """Parse a number with a decimal point or comma; ``None`` if the text is not a number."""
     try:
         return float(_DECIMAL_COMMA.sub(r"\1.\2", text))
     except ValueError:
@@ -136,15 +137,17 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: name of the kind in the store and for ``--kind``.
-        level: name of the kind in calibrations, cards and their files; empty if it has no judgments.
+        level: name of the kind in calibrations and judge cards; empty if judges do not judge it.
         things: plural noun for the judged items.
-        section: section of the configuration whose judges make these judgments.
-        further_prompts: names of further prompts, besides the task's, that a card is valid for.
+        section: section of the configuration that names the judges of this kind.
+        task: kind of request to which judges reply with these judgments.
+        further_prompts: names of the prompts, besides that of the task, to which a judge card is bound.
         not_asked: keys of the section that do not affect the judge's prompt or calls.
-        columns: columns of a file that name an item; ``column`` holds the value.
-        noun: noun for one value.
-        words: words for values; empty if the values have none.
-        means: method for averaging values.
+        columns: columns that identify an item in a file of annotations.
+        column: column of the value in such a file.
+        noun: noun for one value, such as ``label``.
+        words: word for each value; empty if values are shown as they are.
+        means: how the values of items are averaged.
         form: the page on which people judge this kind; ``None`` without one.
     """
 
@@ -163,18 +166,18 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
     form: TaskForm | None = None
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
-        """The present texts that an annotator reads for this item, query first; ``None`` for a missing text."""
+        """The current texts of an annotated item, the query first; ``None`` for a text that no longer exists."""
         if "agent" in self.columns:
             return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
         document = data.documents.get(annotation.item)
         return [_thread(annotation, data), None if document is None else document.text]
 
     def item(self, item: str, other: str) -> ItemKey:
-        """Convert the fields ``item`` and ``other`` of an annotation to the item of an opinion."""
+        """Convert the fields ``item`` and ``other`` of an ``Annotation`` to the field ``item`` of an ``Opinion``."""
         return (item, other) if other else (item,)
 
     def fields(self, item: ItemKey) -> tuple[str, str]:
-        """Convert the item of an opinion to the fields ``item`` and ``other`` of an annotation."""
+        """Convert the field ``item`` of an ``Opinion`` to the fields ``item`` and ``other`` of an ``Annotation``."""
         return item[0], ""
 
     def item_in(self, row: Row) -> ItemKey:
@@ -197,7 +200,7 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
         yield Opinion(annotation.query_id, item, annotation.annotator, self.number(annotation.value))
 
     def annotations(self, opinions: Iterable[Opinion]) -> Iterator[Annotation]:
-        """Convert opinions to annotations, without digests of texts."""
+        """Convert opinions to annotations; the field ``texts`` of the annotations is empty."""
         for opinion in opinions:
             item, other = self.fields(opinion.item)
             yield Annotation(self.name, opinion.rater, opinion.query_id, item, other, "", int(opinion.value))
@@ -227,7 +230,7 @@ class _Flags(_Games, frozen=True):
 
 
 class _Grades(JudgedKind, frozen=True):
-    """Grades of an answer; one annotation holds the grades for all criteria."""
+    """The kind of grades of answers by criteria; an annotation holds an answer's grades for all criteria."""
 
     def parse(self, row: Row, column: str) -> float:
         return number(row, column)
@@ -295,7 +298,7 @@ def _grades(settings: StoredSettings) -> Sequence[Choice]:
 
 
 def _rubric(settings: StoredSettings) -> Mapping[str, FormRow]:
-    """The tournament's criteria with descriptions and levels, as the judge reads them."""
+    """Rows of the page for grading: the tournament's criteria, with the descriptions and levels that judges read."""
     assert settings.criteria is not None
     return {
         each.name: FormRow(f"{each.name}: {each.description}" if each.description else each.name, dict(each.levels))
@@ -310,7 +313,7 @@ def _assignments(settings: StoredSettings) -> Sequence[Choice]:
 
 
 def _digit(value: int) -> str | None:
-    """The keyboard key of a number from 0 to 9, else ``None``."""
+    """Keyboard shortcut for choosing a number: the digit for a number from 0 to 9, else ``None``."""
     return str(value) if 0 <= value <= 9 else None
 
 
@@ -396,7 +399,7 @@ NUGGETS: Final = _Nuggets(
     ),
 )
 FLAG: Final = _Flags(name="flag", level="", columns=("agent_a", "agent_b"), column="comment")
-"""An annotator's remark on a judge's verdict. The value is ``{"judge": ..., "comment": ...}``; it has no judgment."""
+"""The kind of people's comments on a judge's verdict, with values ``{"judge": ..., "comment": ...}``."""
 
 _HERE: Final[Mapping[str, JudgedKind]] = {kind.name: kind for kind in (VERDICT, RELEVANCE, CRITERIA, NUGGETS)}
 
@@ -406,7 +409,7 @@ def _brought() -> dict[str, ListedStage]:
 
 
 class _Kinds(Mapping[str, JudgedKind]):
-    """All kinds by name. A stage's kind has the name of its section and is imported on first use."""
+    """All kinds by name. A kind that a stage adds has the name of the stage's section and is imported on first use."""
 
     def __getitem__(self, name: str) -> JudgedKind:
         if name in _HERE:
@@ -427,14 +430,15 @@ KINDS: Final[Mapping[str, JudgedKind]] = _Kinds()
 
 
 def kind_of(level: str) -> JudgedKind:
-    """The kind with this ``level``, its name in calibrations and cards."""
+    """The kind with this ``level``, which is the name of the kind in calibrations and judge cards."""
     return next(kind for kind in KINDS.values() if kind.level == level)
 
 
 def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
-    """The kind of annotations, except verdicts, in a table with these columns; if several fit, the most specific kind.
+    """Recognize the kind of annotations in a table, except verdicts, by the table's columns; ``None`` if no kind fits.
 
-    A stage's kind has its name as the value's column, so its module is imported only if the table has that column.
+    If several kinds fit, return the one with the most columns. The kind of a stage has a column named after the stage;
+    the stage's module is imported only if the table has that column.
     """
     known = [RELEVANCE, CRITERIA, NUGGETS, *(KINDS[name] for name in _brought() if name in columns)]
     held = [kind for kind in known if {*kind.columns, kind.column} <= {*columns}]
@@ -442,9 +446,9 @@ def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
 
 
 def texts_now(annotation: Annotation, data: Dataset, nuggets: Mapping[str, str]) -> str | None:
-    """Digest of the present texts of an annotated item, see ``texts_digest``; ``None`` if a text no longer exists.
+    """Digest of the current texts of an annotated item, see ``texts_digest``; ``None`` if a text no longer exists.
 
-    ``nuggets`` has the texts of nuggets by id.
+    ``nuggets`` has the text of each nugget by its id.
     """
     texts = KINDS[annotation.kind].texts(annotation, data)
     if annotation.kind == NUGGETS.name:

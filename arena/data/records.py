@@ -1,8 +1,8 @@
-"""Reads answers in the formats of many tools: one record is one answer, with its passages, reference and metadata.
+"""Reads answers from files of many tools: each record is an answer with passages, gold answer and metadata.
 
-Formats read without a mapping: ragleague's tables, RAGElo's, ragas (``user_input, response, retrieved_contexts,
-reference``), DeepEval (``input, actual_output, retrieval_context, expected_output``), promptfoo's results, traces of
-OpenInference and Langfuse, and runs of the TREC RAG track.
+Formats that are read without a mapping of columns: ragleague's tables, RAGElo's, ragas (``user_input, response,
+retrieved_contexts, reference``), DeepEval (``input, actual_output, retrieval_context, expected_output``), promptfoo's
+results, traces of OpenInference and Langfuse, and runs of the TREC RAG track.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from retrieval_eval.data.table_spec import Columns, TableSpec, folded, spellings
 from retrieval_eval.data.tables import read_rows
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
-"""The columns of a record; all others are metadata of the answer."""
+"""The columns that become fields of an ``AnswerRecord``; all other columns become metadata of the answer."""
 ANSWERS: Final = TableSpec((*COLUMNS, "messages", "error"), ("answer",), kept=True)
 _PASSAGE_SPEC: Final = TableSpec(("did", "document"))
 _NESTED: Final = 200
@@ -39,7 +39,7 @@ _HEADER_ROWS: Final = 100
 
 RowSource: TypeAlias = "Path | str | Rows"
 Sources: TypeAlias = "RowSource | Sequence[RowSource]"
-"""One table, or several to read as one; a path may be a pattern such as ``answers/*.jsonl``."""
+"""One table, or several tables that are read as one; a path may be a pattern such as ``answers/*.jsonl``."""
 
 
 class AnswerRecord(Struct, frozen=True):
@@ -50,11 +50,11 @@ class AnswerRecord(Struct, frozen=True):
         agent: the agent's name from its column, else from the file name.
         named: whether a column names the agent.
         answer: the answer's text; may be empty.
-        passages: the passages retrieved for it, best first.
+        passages: the passages that were retrieved for the answer, best first.
         reference: the gold answer, ``""`` if there is none.
-        metadata: every other column with a value.
+        metadata: the values of all other columns that have a value, as text.
         form: the format of the file, such as ``promptfoo``; ``""`` for a plain table.
-        failure: the error in a row that has no answer, else ``""``; such a row counts as missing, not as empty.
+        failure: the error in a row without an answer, else ``""``; the answer counts as missing, not as empty.
     """
 
     row: Row
@@ -71,7 +71,7 @@ class AnswerRecord(Struct, frozen=True):
 
 
 def sources_of(sources: Sources) -> list[RowSource]:
-    """List the tables, with patterns replaced by the matching files, sorted by name."""
+    """List the tables; each pattern is replaced by the files that match it, sorted by name."""
     several = [sources] if isinstance(sources, str | Path | Rows) else sources
     tables = [table for source in several for table in _matching(source)]
     seen = set()
@@ -91,7 +91,7 @@ def _matching(source: RowSource) -> Iterable[RowSource]:
     except (FileNotFoundError, NotADirectoryError):
         exists = False
     except (OSError, ValueError) as error:  # too long, or with a character that no file name can have
-        raise DataError(str(source)[:40], "is not the name of a file; name one") from error
+        raise DataError(str(source)[:40], "is not a valid name of a file; name a file") from error
     if exists or not glob.has_magic(str(source)):
         return [Path(source)]
     if not (names := sorted(glob.glob(str(source), recursive=True))):  # noqa: PTH207 - it may be absolute
@@ -111,16 +111,19 @@ def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -
 
 
 def _first_record(path: Path | str) -> Mapping[str, Cell]:
-    """The first record of a table whose cells can hold lists of objects, from which its format is known."""
+    """The first record of a file, which shows its format; empty for CSV and TSV files, whose cells hold no objects."""
     return {} if table_format(path) in {"csv", "tsv"} else next(read_rows(path)).values
 
 
 _PASSAGE: Final = ("document", *spellings("document"), "context")
-"""Columns that hold one passage, in tables where an answer has one row per passage."""
+"""Names of the column with the passage's text, in tables that have one row for each passage of an answer."""
 
 
 def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
-    """Merge the rows of an answer in tables with one row per passage; the first row, or all, have the answer's text."""
+    """Merge records of the same answer in tables that have one row for each passage of an answer.
+
+    In such tables, the first row of an answer, or each of its rows, has the answer's text.
+    """
     first_records: dict[tuple[str, str], AnswerRecord] = {}
     for record in records:
         first_records.setdefault((record.query_id or record.query, record.agent), record)
@@ -148,14 +151,14 @@ def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
 
 
 def columns_of(source: RowSource) -> Iterator[str]:
-    """The column names in a table's first rows, in the table's spelling; for promptfoo also the variables."""
+    """Yield the column names in a table's first rows; for promptfoo's results also the names of variables."""
     for row in islice(read_rows(source), _HEADER_ROWS):
         yield from row.values
         yield from variables if isinstance(variables := row.values.get("vars"), dict) else ()
 
 
 def _named(source: RowSource, first: Mapping[str, Cell], columns: Columns | None) -> Iterator[tuple[Row, str]]:
-    """The renamed rows of a table, each with the format of the file, ``""`` for a plain table."""
+    """Yield the rows of a table with ragleague's column names, each with the table's format (``""`` if plain)."""
     if (traces := trace_rows(source)) is not None:
         yield from ((row, "traces") for row in ANSWERS.renamed(traces, columns))
     elif not (isinstance(first.get("vars"), dict) and "promptIdx" in first):
@@ -174,7 +177,7 @@ def _named(source: RowSource, first: Mapping[str, Cell], columns: Columns | None
 
 
 def _is_deepeval(source: RowSource, columns: Columns | None) -> bool:
-    """Whether a table comes from DeepEval: it has a combination of columns that no other tool writes."""
+    """Whether DeepEval wrote a table: no other tool writes this combination of columns."""
     if "passages" in (columns or {}):
         return False
     return set(map(folded, columns_of(source))) >= {"input", "actualoutput", "retrievalcontext"}
@@ -184,7 +187,7 @@ _TABLE_RULE: Final = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*\|", re.MULTILINE)
 
 
 def _split_passages(row: Row) -> Row:
-    """Split passages that DeepEval joined as ``one|other``, but not a Markdown table."""
+    """Split a cell of passages that DeepEval joined as ``one|other``; a Markdown table stays one passage."""
     cell = row.values.get("passages")
     if not isinstance(cell, str) or _TABLE_RULE.search(cell) or row.listed("passages") is not None:
         return row
@@ -202,7 +205,7 @@ _TEXT_PATHS: Final = (
     (0, "content"),
     (0, "text"),
 )
-"""Paths to the text in nested answers of servers and frameworks: Inspect, OpenAI's batches, LangChain."""
+"""Paths to the text in answers that are JSON objects, as Inspect, OpenAI's batches and LangChain write them."""
 
 
 def _path_of_text(answer: Cell) -> str:
@@ -225,7 +228,7 @@ _NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", 
 
 
 def _failure(row: Row) -> str:
-    """The error or bad status in a row that has no answer, else ``""``."""
+    """The error message or error status in a row that has no answer; ``""`` if it has an answer or no error."""
     error = row.text("error").strip()
     if error.casefold() in _NO_FAILURE:
         states = (row.text(name).strip() for name in _STATUS)
@@ -264,7 +267,7 @@ def _record(row: Row, name: str, form: str) -> AnswerRecord:
 
 
 def _names(sources: Sequence[RowSource]) -> dict[str, str]:
-    """Agent names for tables without an agent column: the file's name, or the folder's name if files share a name."""
+    """Agent's name for tables without an agent column, by path: the file's name or, if names recur, the folder's."""
     paths = [_path(source) for source in sources]
     stems = Counter(map(file_stem, paths))
     stems_in_folders = Counter((file_stem(path), path.parent) for path in paths)
@@ -320,7 +323,7 @@ def _document(row: Row, entry: Cell) -> Document | None:
 
 
 def references_in(row: Row) -> list[str]:
-    """The gold answers in a cell, which is a text or a list of texts."""
+    """The gold answers in a row's cell ``reference``, which holds one text or a list of texts."""
     several = row.listed("reference")
     if several is not None:
         return [entry for entry in several if isinstance(entry, str) and entry.strip()]
@@ -332,7 +335,7 @@ _ASSERTED: Final = 1
 
 
 def _flattened(row: Row) -> dict[str, Cell]:
-    """The cells of one promptfoo result: its variables, output, error, latency and cost."""
+    """Convert a promptfoo result to the cells of one row: its variables, output, error, latency and cost."""
     values, variables = row.values, row.values["vars"]
     assert isinstance(variables, dict)
     response = values.get("response")
@@ -354,7 +357,7 @@ def _flattened(row: Row) -> dict[str, Cell]:
 
 
 def _of_promptfoo(values: Mapping[str, Cell], *, several: bool) -> str:
-    """The agent of a promptfoo result: the provider, followed by the prompt if there are ``several``."""
+    """Agent's name for a promptfoo result: the provider, followed by the prompt if there are ``several`` prompts."""
     provider, prompt = values.get("provider"), values.get("prompt")
     provider = provider if isinstance(provider, dict) else {"id": provider}
     name = cell_text(provider.get("label")) or cell_text(provider.get("id"))
@@ -374,7 +377,7 @@ _TRACK_FORM: Final = "answers of the TREC RAG track"
 
 
 def _of_trec(row: Row) -> AnswerRecord:
-    """An answer in a submission to the TREC RAG track (2024 or 2025).
+    """Convert an answer in a submission to the TREC RAG track (2024 or 2025) to a record.
 
     A record has ``references`` (document ids) and ``answer``, a list of sentences ``{text, citations}``. Further fields
     are ``run_id, topic_id, topic, response_length`` in 2024, and in 2025 ``metadata`` with ``team_id, run_id,

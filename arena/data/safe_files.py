@@ -3,7 +3,7 @@
 Next to ``bank.csv``, the folder ``bank.csv.history/`` holds the replaced versions, byte for byte, as ``0001-bank.csv``,
 ``0002-bank.csv`` and so on, and ``log.jsonl`` with one line per save: who saved, when, what was changed, the name of
 the replaced version, and the SHA-256 of both. A version is copied before it is replaced, so an interrupted save loses
-nothing; no version has the hash ``after`` of its line then.
+nothing: then the hash ``after`` in the last line of the log is not the hash of any version.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _NUMBERED = re.compile(r"(\d+)-")
 
 
 class Saved(Struct, frozen=True):
-    """One line of the log.
+    """One saved change of a file, which is one line of ``log.jsonl``.
 
     Attributes:
-        at: time in UTC, ISO 8601.
+        at: time of saving in UTC, ISO 8601.
         by: name of the person who saved, as entered.
         what: description of the change.
         earlier: name of the replaced version in the history folder.
@@ -51,7 +51,7 @@ class Saved(Struct, frozen=True):
 
 
 def digest(path: Path) -> str | None:
-    """SHA-256 of a file, ``None`` if it does not exist. Compute it before you read the file for editing."""
+    """SHA-256 of a file's content, ``None`` if there is no file. Compute it before you read the file for editing."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:
@@ -71,18 +71,18 @@ def save(
 
     Args:
         path: the file; it keeps its permissions.
-        write: writes the new version to the path passed to it, which has the suffix of ``path``.
-        folder: the only folder where files may be written.
+        write: function that writes the new version to the path passed to it; that path has the extension of ``path``.
+        folder: the folder of the configuration; files elsewhere are not written.
         seen: ``digest`` of the version that was edited, ``None`` for a new file.
         by: name of the person who edits.
         what: description of the change.
 
     Raises:
-        InputError: the file is outside the folder, or somebody else changed it meanwhile. The file is unchanged.
-        DataError: the file cannot be written. It is unchanged.
+        InputError: the file is outside the folder, or was changed since it was read for editing. Nothing is written.
+        DataError: the file cannot be written. Its old version is unchanged.
     """
     if not within(folder, path):
-        raise InputError(f"{path}: is not in {folder}, the folder of the configuration; edit the file itself")
+        raise InputError(f"{path}: is not in {folder}, the folder of the configuration; edit it with another program")
     target = path.resolve()
     draft = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
     try:
@@ -101,12 +101,12 @@ def save(
         draft.unlink(missing_ok=True)
 
 
-_CHANGED = "somebody changed it meanwhile; nothing was saved"
-_THERE = "exists and may have been edited; name a new file"
+_CHANGED = "the file was changed since you opened it, and nothing was saved; open it again"
+_THERE = "the file exists already and may have been edited; choose another name"
 
 
 def history(path: Path) -> list[Saved]:
-    """The log of a file's saves, latest first."""
+    """Read the log of a file's saved changes, latest first."""
     log = history_folder(path) / LOG
     if not log.is_file():
         return []
@@ -116,7 +116,7 @@ def history(path: Path) -> list[Saved]:
     except OSError as error:
         raise DataError(log, f"cannot be read: {reason(error)}") from error
     except (ValueError, TypeError) as error:
-        raise DataError(log, "has a damaged line; repair or remove it") from error
+        raise DataError(log, "has a damaged line; repair or remove the line") from error
 
 
 def history_folder(path: Path) -> Path:
@@ -125,7 +125,7 @@ def history_folder(path: Path) -> Path:
 
 
 def _keep(target: Path, draft: Path, by: str, what: str) -> Path:
-    """Copy the present version to the history, log the save, and give the draft the same permissions."""
+    """Copy the current version to the history folder, log the change, and give the draft the same permissions."""
     folder = history_folder(target)
     folder.mkdir(exist_ok=True)
     numbers = [int(match[1]) for entry in folder.iterdir() if (match := _NUMBERED.match(entry.name))]
@@ -145,7 +145,7 @@ def _keep(target: Path, draft: Path, by: str, what: str) -> Path:
 
 
 def _make_lasting(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to the disk."""
+    """Flush a file, or the list of files in a folder, to the disk, so that it survives a power failure."""
     if sys.platform == "win32" and path.is_dir():  # Windows cannot fsync a folder
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -157,7 +157,7 @@ def _make_lasting(path: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that one process at a time compares and replaces a file; the lock ends with the process."""
+    """Lock a folder while the block runs, so that only one process at a time replaces files (not on Windows)."""
     if sys.platform == "win32":
         yield
         return

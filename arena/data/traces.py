@@ -37,14 +37,14 @@ _ANSWER: Final = (
     "reply",
     *("choices", "generations", "messages", "message", "content", "text", "kwargs", "data"),
 )
-"""Keys under which an input or output object has its text, best first."""
+"""Keys under which an output object may have its text, the likeliest first; ``_QUERY`` has those for inputs."""
 _PASSAGES: Final = ("passages", *spellings("passages"), "context", "documents", "sources")
 _TEXTS: Final = ("page_content", "pageContent", "content", "text", "document", "passage")
 _METADATA_COLUMNS: Final = (
     *("agent", "agent_name", "system_name", "qid", "reference", *spellings("reference")),
     *(name for name in spellings("qid") if "_" in name[1:]),
 )
-"""Keys read from a trace's ``metadata``; in it, ``model`` is the language model, and ``run_id`` the trace's id."""
+"""Keys that are read from a trace's ``metadata``; not ``model`` and ``run_id``, which do not name the agent there."""
 _NOT_ANSWERING: Final = frozenset({"RETRIEVER", "RERANKER", "EMBEDDING", "TOOL", "GUARDRAIL", "EVALUATOR"})
 _LANGFUSE: Final = frozenset(
     {"observations", "bookmarked", "projectId", "project_id", "htmlPath", "externalId", "sessionId", "session_id"}
@@ -56,14 +56,14 @@ _OPERATIONS: Final[Mapping[str, str]] = {
     "embeddings": "EMBEDDING",
     "execute_tool": "TOOL",
 }
-"""The span kind of OpenInference for each operation of OpenTelemetry; any other operation is a ``CHAIN``."""
+"""OpenInference's kind of span for each operation name of OpenTelemetry; other operations are of kind ``CHAIN``."""
 _UNFLATTENED: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
 _LIST_SUFFIXES: Final = (".documents", "_documents", "_messages", ".messages", ".metadata")
 _NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
 
 
 class _Span(Struct, frozen=True):
-    """One step of a trace; times are seconds since 1970, and ``attributes`` have dotted names."""
+    """One span (step) of a trace; times are in seconds since 1970, and nested attributes have dotted names."""
 
     line: int
     trace: str
@@ -86,7 +86,7 @@ class _Span(Struct, frozen=True):
         return [_passage(documents[number]) for number in sorted(documents) if documents[number].get("content")]
 
     def message(self, prefix: str, role: str = "") -> str:
-        """The text of the last message under an attribute; with ``role``, of the last message of that role."""
+        """Text of the last message under the attribute ``prefix``, or of the last one with this role."""
         by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
         for name, value in self.attributes.items():
             if (match := _NUMBERED.match(name)) is not None and match[1] == prefix:
@@ -97,11 +97,12 @@ class _Span(Struct, frozen=True):
 
 
 def trace_rows(source: Path | str | Rows) -> list[Row] | None:
-    """The answers in a table of traces, one row each, with the line or number of its record; ``None`` for other tables.
+    """Read the answers from a table or file of traces, one row for each trace; ``None`` if it holds no traces.
 
-    Columns: ``query, answer, passages, trace_id``; if known, ``latency_s, input_tokens, output_tokens, cost_usd``; and
-    ``agent``, the query's id and the reference from the trace's metadata. The passages are those of the last reranker,
-    or of all retrievers if there is none. If a file has several projects or services, they are the agents.
+    A row has the line, or the number, of its trace. Columns: ``query, answer, passages, trace_id``; if known,
+    ``latency_s, input_tokens, output_tokens, cost_usd``; and ``agent``, the query's id and the reference from the
+    trace's metadata. The passages are those of the last reranker, or of all retrievers if there is none. If a file has
+    several projects or services, they are the agents.
     """
     path = Path(str(source))
     try:
@@ -120,7 +121,7 @@ def trace_rows(source: Path | str | Rows) -> list[Row] | None:
         else "the attributes 'input.value' and 'output.value' (OpenInference), or 'gen_ai.input.messages' and "
         "'gen_ai.output.messages' (OpenTelemetry)"
     )
-    raise DataError(path, f"no trace in it has a query and an answer, by {fields}")
+    raise DataError(path, f"no trace has a query and an answer in {fields}; export the inputs and outputs too")
 
 
 def _numbered(row: Row) -> tuple[int, _Object]:
@@ -128,7 +129,7 @@ def _numbered(row: Row) -> tuple[int, _Object]:
 
 
 def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
-    """The objects of a file, each with its line, or with its number if the file is one JSON list."""
+    """Yield the JSON objects in a file, each with its line, or its position from 1 if the file is one JSON list."""
     kind = known_format(path)
     if kind not in {"json", "jsonl"}:
         yield from map(_numbered, read_rows(path))
@@ -142,7 +143,9 @@ def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
         entries = ((number, _decoded(path, number, line)) for number, line in read_lines(path) if line.strip())
     for number, entry in entries:
         if not isinstance(entry, Mapping):
-            raise DataError(path, "the entry is not an object, as a trace must be", line=number, value=str(entry))
+            raise DataError(
+                path, "this entry is not a JSON object, but each trace must be one", line=number, value=str(entry)
+            )
         yield number, entry
 
 
@@ -166,12 +169,12 @@ def _is_langfuse(first: _Object) -> bool:
 
 
 def _is_observation(each: _Object) -> bool:
-    """Whether an object is one observation of a trace, from Langfuse's flat export of observations."""
+    """Whether an object is an observation (one step of a trace) from Langfuse's export of observations."""
     return bool(_named(each, "trace_id", "traceId") and _named(each, "type")) and "input" in each and "output" in each
 
 
 def _whole_traces(objects: Iterable[tuple[int, _Object]]) -> Iterator[tuple[int, _Object]]:
-    """Yield traces; observations of a trace are merged into its root observation, as ``observations``."""
+    """Yield Langfuse traces; the observations of a trace become one object: the root, with all as ``observations``."""
     by_trace: dict[str, list[tuple[int, _Object]]] = {}
     for line, each in objects:
         if _is_observation(each):
@@ -245,7 +248,7 @@ def _span(line: int, each: _Object, resource: _Object) -> _Span:
 
 
 def _of_gen_ai(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert OpenTelemetry's attributes for generative AI to OpenInference's attributes."""
+    """Convert a span's attributes from OpenTelemetry's names for generative AI to OpenInference's names."""
     if "gen_ai.operation.name" not in attributes:
         return {}
     query = attributes.get("gen_ai.retrieval.query.text")
@@ -270,7 +273,10 @@ def _last_message(messages: Any, role: str) -> str:
 
 
 def _row_of_spans(path: Path, spans: Sequence[_Span]) -> Row | None:
-    """One row per trace: the query is the input of the first outermost step, the answer the output of the last."""
+    """Convert a trace to a row: query = input of its first outermost span, answer = output of its last outermost span.
+
+    ``None`` if no span has an answer.
+    """
     depth = _depths(spans)
     answering = [span for span in spans if span.kind not in _NOT_ANSWERING and _output(span)]
     if not answering:
@@ -300,7 +306,7 @@ def _row_of_spans(path: Path, spans: Sequence[_Span]) -> Row | None:
 
 
 def _usage(spans: Sequence[_Span], top: Sequence[_Span]) -> dict[str, Cell]:
-    """The trace's id, latency, tokens and cost, as far as they are known."""
+    """Cells with a trace's id, latency, tokens and cost; unknown figures have no cell."""
     usage: dict[str, Cell] = {"trace_id": top[0].trace}
     begun, ended = [span.begun for span in top if span.begun], [span.ended for span in top if span.ended]
     if begun and ended:
@@ -318,7 +324,7 @@ def _usage(spans: Sequence[_Span], top: Sequence[_Span]) -> dict[str, Cell]:
 
 
 def _depths(spans: Sequence[_Span]) -> dict[str, int]:
-    """Number of ancestors of each span within the file, by the span's id."""
+    """Number of ancestors of each span of a trace, by the span's id; ancestors missing from the file do not count."""
     parents = {span.span: span.parent for span in spans}
     depths = {}
     for span, parent in parents.items():
@@ -400,7 +406,7 @@ def _as_passage(each: Any) -> Cell:
 
 
 def _passage(document: _Object) -> dict[str, Any]:
-    """The cells of a document: its text, its id, and the texts in its metadata."""
+    """Cells of a retrieved passage: its text, its id, and the texts in its metadata."""
     metadata = _read(document.get("metadata")) or _metadata(document)
     metadata = metadata if isinstance(metadata, Mapping) else {}
     extra = {name: value for name, value in metadata.items() if isinstance(value, str) and name not in {"id", *_TEXTS}}
@@ -419,7 +425,7 @@ def _metadata_cells(metadata: Any) -> dict[str, Cell]:
 
 
 def _text(value: Any, names: Sequence[str]) -> str:
-    """The text of an input or output: the value itself, or the text under one of these keys if it is an object."""
+    """Text of a span's input or output: the value or, if it is an object, the text under the first of these keys."""
     value = _read(value)
     if isinstance(value, str):
         return value.strip()
@@ -439,13 +445,13 @@ def _text(value: Any, names: Sequence[str]) -> str:
 
 
 def _role(message: Any) -> str:
-    """The role of a message of OpenAI or LangChain; ``""`` if the object is no message."""
+    """Role of a chat message in OpenAI's or LangChain's format; ``""`` if the value is no such message."""
     inner = _of(message, "kwargs") or message
     return str(_named(inner, "role", "type") or "") if isinstance(inner, Mapping) and "content" in inner else ""
 
 
 def _read(value: Any) -> Any:
-    """Parse a text that holds JSON; returns any other value unchanged."""
+    """Parse a text that contains JSON; return any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in {"{", "[", '"'}:
         try:
             return json.loads(value)
@@ -455,7 +461,7 @@ def _read(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    """Parse a text that holds a list or object as JSON or as a Python literal; returns other values unchanged."""
+    """Parse a text that contains a list or object as JSON or as a Python literal; return other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -465,7 +471,7 @@ def _listed(value: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a cell is empty: in a table of spans, a span has empty cells for attributes of other spans."""
+    """Whether a cell is empty; in a table of spans, the cells of attributes that a span does not have are empty."""
     return value is None or value == "" or value != value  # noqa: PLR0124 - NaN alone differs from itself
 
 
@@ -477,7 +483,7 @@ def _flat(nested: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _otlp(attributes: Any) -> dict[str, Any]:
-    """Flatten OTLP attributes, which are a list of keys with typed values."""
+    """Convert OTLP attributes, a list of keys with typed values, to a flat map with dotted names."""
     if isinstance(attributes, Mapping):
         return _flat(attributes)
     return _flat(
@@ -499,13 +505,13 @@ def _otlp_value(value: Any) -> Any:
 
 
 def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The flat attributes below ``metadata``, without that prefix."""
+    """The attributes whose names begin with ``metadata.``, by the rest of the name."""
     prefix = "metadata."
     return {key.removeprefix(prefix): value for key, value in attributes.items() if key.startswith(prefix)}
 
 
 def _of(value: Any, name: str) -> Mapping[str, Any]:
-    """The object under a key of a value; an empty one if there is none."""
+    """The JSON object under the key ``name`` of a value; an empty object if there is none."""
     inner = value.get(name) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, Mapping) else {}
 
@@ -515,7 +521,7 @@ def _objects_in(value: Any) -> list[_Object]:
 
 
 def _named(value: Mapping[str, Any], *names: str) -> Any:
-    """The value of the first of these keys that has one; ``None`` if no key has a value."""
+    """The value of the first of the keys ``names`` that has a value; ``None`` if none of them has one."""
     return next((value[name] for name in names if value.get(name) not in (None, "")), None)
 
 

@@ -1,4 +1,4 @@
-"""The meaning of words and numbers in tables of verdicts."""
+"""What words and numbers in the cells of a table of verdicts mean: which agent won, or a tie."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ VERDICTS: Final = TableSpec(
     },
     option=True,
 )
-"""Columns of a table of games. A table also needs verdicts: in one column, in ``BOTH_ORDERS``, or as probabilities."""
+"""Columns of a table of verdicts. Verdicts are in one column, in two (``BOTH_ORDERS``), or given as probabilities."""
 BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
-"""Columns for two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
+"""Columns of a table with two verdicts per row: one with agent_a shown first, one with agent_b shown first."""
 _LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.B}
 _COLUMN_WORDS: Final = {
     folded(name): verdict
@@ -35,30 +35,35 @@ _COLUMN_WORDS: Final = {
     for name in (column, *VERDICTS.spellings(column))
     if name.endswith(("_a", "_b", "_1", "_2"))
 }
-"""Names of the two agent columns, used as verdicts (``model_a``)."""
+"""The verdict for a cell that names the winner by the name of the agent's column, such as ``model_a``."""
 _PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
 _BOTH: Final = {"bothbad": "both_bad", "tiebothbad": "both_bad", "bothgood": "both_good", "tiebothgood": "both_good"}
-"""Ties that also rate both answers; keys are in lower case without spaces, brackets, ``_`` and ``-``."""
+"""Words for a tie that also rate both answers; in lower case, without spaces, brackets, ``_`` and ``-``."""
 _TIES: Final = {"tie", "draw", "c", "n", "tie (inconsistent)", "inconsistent"}
 _RANGE: Final = re.compile(r"(-?[0-9.]+)\.\.(-?[0-9.]+)")
 _OPTION: Final = "--value"
 
 
 class Coding(Struct, frozen=True):
-    """The verdicts that the user gives to words (in lower case) and to ranges of numbers (lowest, highest, verdict)."""
+    """The user's meanings of the cells in a column of verdicts (option ``--value``).
+
+    Attributes:
+        words: verdict by word, in lower case.
+        numbers: ranges of numbers with their verdicts: (lowest, highest, verdict).
+    """
 
     words: Mapping[str, str] = {}
     numbers: Sequence[tuple[float, float, str]] = ()
 
     @staticmethod
     def of(meanings: Mapping[str, str]) -> Coding:
-        """Build a coding from the meanings of words, numbers or ranges of numbers (``-3..-1``)."""
+        """Build a coding from verdicts by word, number or range of numbers (``-3..-1``)."""
         words, numbers = {}, []
         for word, meaning in meanings.items():
             ends = match.groups() if (match := _RANGE.fullmatch(word.strip())) is not None else (word, word)
             low, high = map(number_in, ends)
             if match is not None and not low <= high:
-                raise InputError(f"{_OPTION} {word}={meaning}: a range is LOW..HIGH, such as -3..-1")
+                raise InputError(f"{_OPTION} {word}={meaning}: write a range as LOW..HIGH, such as -3..-1")
             if math.isnan(low):
                 words[word.strip().casefold()] = meaning
             else:
@@ -66,13 +71,13 @@ class Coding(Struct, frozen=True):
         return Coding(words, tuple(numbers))
 
     def read(self, text: str) -> str:
-        """The meaning of a cell; the cell itself if it has none."""
+        """The verdict that the user gave to a cell's text; the text itself if there is none."""
         number = number_in(text)
         meaning = next((meaning for low, high, meaning in self.numbers if low <= number <= high), None)
         return self.words.get(text.casefold(), text) if meaning is None else meaning
 
     def lacks(self, text: str) -> bool:
-        """Whether a cell is a number without a meaning although other numbers have one."""
+        """Whether a cell is a number to which the user gave no verdict, though other numbers have one."""
         number = number_in(text)
         if not self.numbers or math.isnan(number) or self.read(text) != text:
             return False
@@ -80,7 +85,7 @@ class Coding(Struct, frozen=True):
 
 
 def meanings(entries: Iterable[str]) -> dict[str, str]:
-    """Parse entries ``WORD=VERDICT`` of a command line; an empty verdict means that the word is no verdict."""
+    """Parse the values ``WORD=VERDICT`` of the option ``--value``; an empty VERDICT means that WORD is no verdict."""
     by_word: dict[str, str] = {}
     for entry in entries:
         word, separator, meaning = entry.rpartition("=")
@@ -99,12 +104,18 @@ def number_in(text: str) -> float:
 
 
 def both(text: str) -> str | None:
-    """``both_bad`` or ``both_good`` if the text is such a tie, else ``None``."""
+    """``both_bad`` or ``both_good`` if a cell's text is a tie that rates both answers, else ``None``."""
     return _BOTH.get(re.sub(r"[\s_()-]", "", text.casefold()))
 
 
 def side_of(text: str, column: str, *, swapped: bool) -> Verdict | None:
-    """The verdict that a word means for the columns agent_a and agent_b; ``swapped`` if agent_b was shown first."""
+    """The verdict that a word in a cell means: A for the column agent_a, B for agent_b; ``None`` if it is no verdict.
+
+    Args:
+        text: text of the cell.
+        column: name of the cell's column.
+        swapped: whether agent_b was shown first; it matters for words such as ``first``.
+    """
     if column == "preference" and (preferred := _preferred(text)) is not None:
         return preferred
     word = text.casefold()
@@ -131,7 +142,7 @@ def are_numbers(texts: Iterable[str]) -> bool:
 
 
 def problem_of(column: str, others: Collection[str]) -> str:
-    """The error message for a cell that is no verdict, with the option that fits the column's values (``others``)."""
+    """Error message for a cell that is no verdict; suggests ``--value`` options for the column's values ``others``."""
     numbers = sorted({number_in(each) for each in others}) if are_numbers(others) else []
     if 0 in numbers or len(numbers) > 1:
         which = "0 means" if 0 in numbers else "numbers mean"
@@ -145,7 +156,7 @@ def problem_of(column: str, others: Collection[str]) -> str:
 
 
 def _coded(column: str, numbers: Sequence[float]) -> str:
-    """The most plausible coding of these numbers, as command-line options."""
+    """Suggest command-line options that give the most plausible verdicts to these numbers."""
     low, high = numbers[0], numbers[-1]
     if low >= 0 and high <= 1 and any(0 < each < 1 for each in numbers):
         return f"--column p_a={column} --set preferences=soft, if they are the chance that agent_a is better"

@@ -1,4 +1,4 @@
-"""Reads and writes tables of verdicts from ragleague, other tools and studies; reads matrices of win percentages."""
+"""Reads and writes tables of verdicts, also those of other tools and studies; reads matrices of win percentages."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from retrieval_eval.data.tables import read_columns, write_rows
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"
-"""The extra column that names the conversation of a query."""
+"""Name of the extra column with the conversation to which the row's query belongs."""
 
 VERDICT_CELLS: Final = ("agent_a", "agent_b", "verdict", "judge", "order")
-"""Columns of a game besides its query; ``order`` says whether agent_a (``ab``) or agent_b (``ba``) was shown first."""
+"""Columns for a verdict, besides the query's id. ``order``: agent_a (``ab``) or agent_b (``ba``) was shown first."""
 
 _LETTER_VERDICTS: Final = frozenset(Verdict)
 _NONE: Final = 9
 _ROUNDING: Final = 0.01
-"""Tolerance for the sum of rounded probabilities."""
+"""How far the sum of a verdict's probabilities may be from 1, because they are rounded."""
 _NO_VERDICT: Final = {"", "error", "nan"}
 
 
 class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
-    """The verdicts of a file, with counts of what was skipped, repeated or assumed.
+    """The verdicts in a file, with counts of games that were skipped or repeated, or whose order was assumed.
 
     Attributes:
         table: one verdict per game, with the agents in the order shown, in the order of the file.
-        further: extra columns (including ``reason``) as text, aligned with the verdicts; ``""`` for empty cells.
+        further: extra columns (including ``reason``) as text, one cell per verdict; ``""`` for empty cells.
         rows: number of rows in the file.
         places: for each verdict, the index of its row in the file, from 0.
         swapped: for each verdict, whether the file's agent_b was shown first.
         order_known: for each verdict, whether its ``order`` is not empty, or the file has no such column.
-        skipped: number of games skipped because they have no verdict.
-        self_play: number of games skipped because an agent plays itself.
+        skipped: number of games that were skipped because they have no verdict.
+        self_play: number of games that were skipped because both agents are the same.
         duplicates: number of verdicts that repeat an earlier one in every column except ``reason``.
-        conflicts: number of games with different verdicts, where all columns but verdict and reason are equal.
-        order_assumed: number of verdicts without a column ``order``; agent_a is assumed to have been shown first.
-        both_bad, both_good: number of ties that rate both answers bad or good.
+        conflicts: number of games with different verdicts in rows that are otherwise equal, except for ``reason``.
+        order_assumed: number of verdicts if there is no column ``order``; agent_a is assumed to have been shown first.
+        both_bad, both_good: number of ties that also rate both answers as bad, or as good.
         called: ragleague's name for each column of the file.
     """
 
@@ -76,7 +76,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     called: Mapping[str, str] = {}
 
     def say(self, used: Collection[str] = ()) -> None:
-        """Log which columns were read; ``used`` are extra columns that the caller reads."""
+        """Log which columns of the file were read; ``used`` names the extra columns that the caller reads."""
         known = {*VERDICTS.columns, *BOTH_ORDERS, CONVERSATION, *used}
         ties = {"both bad": self.both_bad, "both good": self.both_good}
         rated_ties = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
@@ -101,12 +101,15 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         return {name: column.each() for name, column in self.further.items()}
 
     def of_queries(self, column: str) -> dict[str, str]:
-        """The value of an extra column for each query, such as its conversation; empty values are left out."""
+        """Value of an extra column by query id, such as each query's conversation; empty values are left out.
+
+        Raises ``DataError`` if rows of the same query have different values.
+        """
         queries, query, texts = self.table.queries, self.table.query, self.further[column]
         if queries is None or query is None:
             raise DataError(
                 self.path,
-                f"{column!r} belongs to queries, and the table has no query ids; name them with --column qid=COLUMN",
+                f"{column!r} describes queries, but the table has no query ids; name their column: --column qid=COLUMN",
             )
         _, first = np.unique(query, return_index=True)
         of_query = texts.codes[first]
@@ -122,7 +125,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         return {query_id: value for query_id, value in zip(queries, named, strict=True) if value}
 
     def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
-        """The error for a problem in a verdict's row, for the caller to raise."""
+        """Build the error for a problem in the row of a verdict; the caller raises it."""
         return row_at(self.source, int(self.places[verdict])).error(problem, value)
 
 
@@ -170,7 +173,11 @@ def read_verdicts(
     """
     path = Path(str(source))
     if unknown := (columns or {}).keys() - set(VERDICTS.columns):
-        raise DataError(path, f"no such column to map; choose from {', '.join(VERDICTS.columns)}", value=min(unknown))
+        raise DataError(
+            path,
+            f"ragleague has no such column for verdicts; choose from {', '.join(VERDICTS.columns)}",
+            value=min(unknown),
+        )
     read, faults, size, coding = [], _Faults(), 0, Coding.of(values or {})
     called: dict[str, str] = {}
     for rows in read_text_columns(source):
@@ -213,7 +220,7 @@ def read_verdicts(
 def _require_one_spelling(
     source: TextSource, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
 ) -> None:
-    """Raise an error if two spellings look like one agent; it names the first row with the second spelling."""
+    """Raise an error if the names of two agents look like spellings of one; it shows the first row with the second."""
     first_rows = np.full(len(agents), places.size)
     for column in (first, second):
         first_rows[column[::-1]] = np.minimum(first_rows[column[::-1]], np.arange(column.size)[::-1])
@@ -224,7 +231,7 @@ def _require_one_spelling(
 
 
 def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
-    """The cells of a game for the columns ``VERDICT_CELLS``, agents in the order shown."""
+    """The cells of a verdict's row, by the columns ``VERDICT_CELLS``; agent_a is the one shown first."""
     cells = (game.agent_a, game.agent_b, game.verdict.value, game.judge, "ab")
     return dict(zip(VERDICT_CELLS, cells, strict=True))
 
@@ -232,7 +239,7 @@ def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
 def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
     """Write a table of verdicts; ``read_verdicts`` reads the same verdicts back.
 
-    The agents of each game are in the order shown, so that ``order`` is always ``ab``. Raises ``ValueError`` if some
+    In each row, agent_a is the one shown first, so that ``order`` is always ``ab``. Raises ``ValueError`` if some
     games have a query and others do not.
     """
     queries = [game.query_id for game in verdicts if game.query_id is not None]
@@ -244,14 +251,23 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
 
 
 class _Layout(Struct, frozen=True):
-    """The columns of the file and their roles; ``ours`` and ``extras`` have the file's columns by ragleague's names."""
+    """Which column of a file has which role.
+
+    Attributes:
+        ours: the file's column by ragleague's name for it.
+        verdicts: the file's columns of verdicts, one or two.
+        order: the file's column of orders, if any.
+        extras: the file's columns without a role, by the name under which they are kept.
+        called: ragleague's name by the file's column.
+        coding: the user's meanings of words and numbers.
+    """
 
     ours: Mapping[str, str]
     verdicts: Sequence[str]
     order: str | None
     extras: Mapping[str, str]
     shares: Sequence[str | None]
-    """The columns of the probabilities p_a, p_b and p_tie; empty if they are not read."""
+    """The file's columns of the probabilities p_a, p_b and p_tie; empty if probabilities are not read."""
     called: Mapping[str, str]
     coding: Coding
 
@@ -277,13 +293,13 @@ class _Layout(Struct, frozen=True):
 
 
 class _Faults:
-    """Collects problems in rows; ``raise_first`` reports the first one of the first faulty row."""
+    """Collects the problems in rows of a table; ``raise_first`` raises an error for the topmost faulty row."""
 
     def __init__(self) -> None:
         self._faults: list[tuple[int, int, str, str | None]] = []
 
     def add(self, faulty: Bools, places: NDArray[np.int64], problem: str, shown: Texts | None = None) -> None:
-        """Add a problem of rows where ``faulty`` is true; ``shown`` is the column whose value the error quotes."""
+        """Add a problem of the rows where ``faulty`` is true; the error quotes the value in the column ``shown``."""
         if faulty.any():
             row = int(faulty.argmax())
             value = None if shown is None else shown.names[shown.codes[row]]
@@ -302,7 +318,7 @@ class _Faults:
 
 
 class _Games(NamedTuple):
-    """The games of some rows, agents in the order shown, and the counts of what was skipped or assumed."""
+    """The games in some rows of a table, agents in the order shown; and counts, as in ``ImportedVerdicts``."""
 
     first: Texts
     second: Texts
@@ -318,7 +334,7 @@ class _Games(NamedTuple):
 
 
 def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: bool, skip_self_play: bool) -> _Games:
-    """The games of these rows: one per row, or two with ``BOTH_ORDERS``."""
+    """Parse the games in rows of a table: one per row, or two if the table has the columns ``BOTH_ORDERS``."""
     agent_a, agent_b = rows.columns[layout.ours["agent_a"]], rows.columns[layout.ours["agent_b"]]
     faults.names(layout.ours["agent_a"], agent_a, rows.places)
     faults.names(layout.ours["agent_b"], agent_b, rows.places)
@@ -372,7 +388,7 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
 
 
 def _concatenated(parts: Sequence[_Games]) -> _Games:
-    """Join the games of the parts of a file, in the file's order; missing extra columns become empty."""
+    """Join the games in the parts of a file, in the order of rows; extra columns that a part lacks are empty there."""
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.concatenate([part.places for part in parts]), kind="stable")
@@ -392,7 +408,7 @@ def _concatenated(parts: Sequence[_Games]) -> _Games:
 
 
 def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
-    """Number of verdicts that repeat an earlier one, and number of games with different verdicts."""
+    """Count the verdicts that repeat an earlier one, and the games that have different verdicts."""
     key, limit = np.zeros(len(table), np.int64), 1
     parts = [(table.a, len(table.agents)), (table.b, len(table.agents)), (table.judge, len(table.judges))]
     if table.query is not None and table.queries is not None:
@@ -419,7 +435,7 @@ def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> 
 
 
 class _Verdicts(NamedTuple):
-    """The verdicts of one column, one per row, for the answer shown first; ``swapped`` if agent_b was shown first."""
+    """The verdicts in one column, one per row, seen from the answer shown first: agent_b's where ``swapped``."""
 
     outcome: NDArray[np.int8]
     swapped: Bools
@@ -429,7 +445,7 @@ class _Verdicts(NamedTuple):
 
 
 class _Cells(Struct, frozen=True, eq=False):
-    """Parses the verdict cells of some rows; ``a`` and ``b`` index ``agents``."""
+    """Parses the cells with verdicts in some rows; ``a`` and ``b`` are the rows' agents as indices into ``agents``."""
 
     rows: TextTable
     layout: _Layout
@@ -439,7 +455,7 @@ class _Cells(Struct, frozen=True, eq=False):
     b: Int32s
 
     def verdicts(self, column: str, swapped: Bools) -> _Verdicts:
-        """The verdicts of a column, ``_NONE`` for empty cells."""
+        """Parse the verdicts in a column; empty cells become ``_NONE``."""
         if column == BOTH_ORDERS[1]:
             swapped = np.ones_like(swapped)
         texts = self._coded(column)
@@ -456,7 +472,7 @@ class _Cells(Struct, frozen=True, eq=False):
         return _Verdicts(shown, swapped, preference, bad, good)
 
     def _coded(self, column: str) -> Texts:
-        """The texts of a column, with words and numbers replaced by the user's meanings."""
+        """The texts in a column; words and numbers to which the user gave verdicts are replaced by these."""
         texts, coding = _stripped(self.rows.columns[column]), self.layout.coding
         if column in self.layout.shares or coding == Coding():
             return texts
@@ -465,7 +481,7 @@ class _Cells(Struct, frozen=True, eq=False):
         return Texts([coding.read(str(name)) for name in texts.names], texts.codes)
 
     def _outcomes(self, column: str, texts: Texts, filled: Bools, swapped: Bools) -> NDArray[np.int8]:
-        """1 if agent_a is preferred, -1 for agent_b, 0 for a tie, ``_NONE`` without a verdict."""
+        """Outcome of each row: 1 if agent_a wins, -1 if agent_b wins, 0 for a tie, ``_NONE`` for an empty cell."""
         number = {name: at for at, name in enumerate(self.agents)}
         self._require_no_zero(column, texts, filled)
         sides = [[_side(str(text), column, swapped=b_first) for text in texts.names] for b_first in (False, True)]
@@ -484,13 +500,13 @@ class _Cells(Struct, frozen=True, eq=False):
         return np.where(filled, outcome, _NONE).astype(np.int8)
 
     def _require_no_zero(self, column: str, texts: Texts, filled: Bools) -> None:
-        """Add a fault for a 0 in a column of numbers, unless 0 is an agent's name: beside a 0, even 1 is ambiguous."""
+        """Add a fault if a column of numbers has a 0 that is no agent's name, as the meaning of 0 and 1 is unclear."""
         with_zero = filled & texts.mapped(lambda text: number_in(text) == 0 and text not in self.agents)
         if with_zero.any() and are_numbers(values := _distinct(texts, filled)):
             self.faults.add(with_zero, self.rows.places, problem_of(column, values))
 
     def _preferences(self, column: str, texts: Texts, filled: Bools) -> Floats:
-        """Probability that agent_a's answer is better; NaN if the row has none or probabilities are not read."""
+        """Probability in each row that agent_a's answer is better; NaN if the row has none or they are not read."""
         none = np.full(filled.size, np.nan)
         if not self.layout.shares:
             return none
@@ -508,7 +524,7 @@ class _Cells(Struct, frozen=True, eq=False):
         return np.asarray((of_a + np.nan_to_num(of_tie) / 2) / np.where(known, total, np.maximum(1.0, total)))
 
     def _shares(self, column: str | None, filled: Bools) -> Floats:
-        """A column of probabilities, NaN for empty cells."""
+        """Parse a column of probabilities; empty cells become NaN."""
         if column is None:
             return np.full(filled.size, np.nan)
         texts = _stripped(self.rows.columns[column])
@@ -526,13 +542,13 @@ def _stripped(column: Texts) -> Texts:
 
 
 def _side(text: str, column: str, *, swapped: bool) -> int:
-    """1 if a word means agent_a, -1 for agent_b, 0 for a tie, ``_NONE`` if it is no verdict."""
+    """Outcome that a word in a cell means: 1 for agent_a, -1 for agent_b, 0 for a tie, ``_NONE`` for no verdict."""
     verdict = side_of(text, column, swapped=swapped)
     return _NONE if verdict is None else GAME_OUTCOMES[verdict]
 
 
 def _likely(text: str, column: str) -> float:
-    """Probability that agent_a's answer is better, from a preference (1 to 2) or a word."""
+    """Probability that agent_a's answer is better, from a preference between 1 (agent_a) and 2, or from a word."""
     if (side := _side(text, "" if column == "preference" else column, swapped=False)) in {-1, 0, 1}:
         return (1 + side) / 2
     return float(np.clip(2 - number_in(text), 0.0, 1.0))
@@ -543,13 +559,13 @@ SUMMARIES: Final = frozenset({"average", "mean"})
 
 
 def is_win_matrix(path: Path | str) -> bool:
-    """Whether a table's header has one agent column; a table of games has two."""
+    """Whether a table is a matrix of win percentages: it has a column ``agent``, not ``agent_a`` and ``agent_b``."""
     header = read_columns(path)
     return MATRIX.has_all(header) and not VERDICTS.has_all(header)
 
 
 def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
-    """Read a matrix with a column ``agent`` and one further column for each agent.
+    """Read a matrix of win percentages: a table with a column ``agent`` and one further column for each agent.
 
     A cell is the percentage, 0 to 100, of games that the row's agent won against the column's agent. The rest of a
     pair's games, up to 100, are ties. Both cells of a pair are empty if its agents never met. The diagonal is ignored.
@@ -589,6 +605,8 @@ def _agents(path: Path, rows: Sequence[Row]) -> list[str]:
             raise MATRIX.missing(path, agent, header)
     if extra := [name for name in header if name != "agent" and name not in agents and name not in SUMMARIES]:
         raise DataError(
-            path, "no agent with a row has the name of this column; add its row or remove the column", value=extra[0]
+            path,
+            "this column has the name of no agent with a row; add a row for this agent, or remove the column",
+            value=extra[0],
         )
     return agents

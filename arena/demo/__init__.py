@@ -1,4 +1,4 @@
-"""A small real tournament that is packaged with the tool, and simulated verdicts with a known result."""
+"""The files of a small real tournament for trying the tool, and simulated verdicts of agents of known strength."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def copy_demo(folder: Path) -> Path:
 
 
 STRENGTHS: Final = {"simulated-best": 1.2, "simulated-good": 0.4, "simulated-fair": -0.4, "simulated-poor": -1.2}
-"""True strength of each agent as log-odds on the average query, best agent first."""
+"""True strength of each simulated agent in log-odds, averaged over queries; best agent first."""
 
 QUERIES: Final = 80
 QUERY_SD: Final = 0.5
-"""Standard deviation of an agent's strength over queries."""
+"""Standard deviation of a simulated agent's strength from query to query."""
 
 TIES: Final = 0.5
-"""Davidson's tie parameter nu; at this value about a fifth of all verdicts are ties."""
+"""Parameter nu of Davidson's model of ties; at this value, about a fifth of the simulated verdicts are ties."""
 
 SURE: Final = 0.8
-"""Share of games with the same verdict in both orders; in the other games the second verdict is drawn independently."""
+"""Share of games whose second verdict, in the other order, repeats the first; else it is drawn independently."""
 
 JUDGE: Final = "simulated"
 COLUMNS: Final = ("qid", "agent_a", "agent_b", "verdict", "judge")
 
 
 def simulated_verdicts(seed: int = 0) -> Iterator[tuple[str, ...]]:
-    """Yield a verdict for every pair of agents on every query in both orders, as rows of ``COLUMNS``."""
+    """Simulate verdicts on every pair of agents, on every query and in both orders; yield rows with ``COLUMNS``."""
     rng = Random(seed)  # noqa: S311 - no secret
     for number in range(1, QUERIES + 1):
         strength = {agent: rng.gauss(mean, QUERY_SD) for agent, mean in STRENGTHS.items()}
@@ -59,13 +59,13 @@ def simulated_verdicts(seed: int = 0) -> Iterator[tuple[str, ...]]:
 
 
 def write_simulated(file: Path) -> None:
-    """Write the verdicts to a CSV file for ``ragleague rate`` and ``ragleague import verdicts``."""
+    """Write simulated verdicts to a CSV file, to try ``ragleague rate`` and ``ragleague import verdicts``."""
     with open_replacing(file) as out:
         out.writelines(f"{','.join(row)}\n".encode() for row in (COLUMNS, *simulated_verdicts()))
 
 
 def _winner(rng: Random, difference: float) -> int:
-    """Draw the winner by Davidson's model: 1 if the first agent wins, -1 if the second does, 0 for a tie."""
+    """Draw a game's winner by Davidson's model: 1 if the first agent wins, -1 if the second does, 0 for a tie."""
     win = math.exp(difference / 2)
     point = rng.random() * (win + 1 / win + TIES)
     return 1 if point < win else 0 if point < win + TIES else -1

@@ -1,1 +1,1 @@
-"""People's annotations of a tournament: the tasks of each annotator, and reading and writing annotations as files."""
+"""People's annotations of a tournament: the tasks for each annotator, and files of annotations."""

@@ -4,9 +4,9 @@ Each annotator works through a separate queue of tasks. A task shows texts, but 
 and other annotators judged them. An annotation is valid for the texts that the annotator saw: if one of these texts
 changes, the annotator has to do the task again.
 
-A ``TaskPool`` holds all tasks with a random number for each, and is shared by all annotators. A ``TaskQueue`` is one
-annotator's order of the tasks, as row numbers without texts. ``TaskProgress`` tracks which tasks the annotator has
-done.
+A ``TaskPool`` holds all tasks of a kind with a random number for each; all annotators use it. A ``TaskQueue`` is the
+order in which one annotator gets the tasks, as row numbers without texts. ``TaskProgress`` tracks which tasks the
+annotator has done.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from retrieval_eval.nuggets.types import Nugget, NuggetBank
 
 Banks: TypeAlias = Mapping[str, NuggetBank]
 GameNames: TypeAlias = tuple[str, str, str]
-"""A query and two agents in alphabetical order."""
+"""A game: (query id, agent, agent), with the agents in alphabetical order."""
 _Key: TypeAlias = tuple[str, str, str, str]
 _Numbers: TypeAlias = NDArray[np.uint64]
 _Rows: TypeAlias = NDArray[np.int32]
 
 
 class TaskState(Enum):
-    """State of a task for one annotator; a skipped task can still be done."""
+    """Whether one annotator has done a task; a skipped task can still be done later."""
 
     OPEN = "open"
     DONE = "done"
@@ -53,17 +53,17 @@ class AnnotationTask(Struct, frozen=True, dict=True):
     """A task for an annotator: a query and texts to read, and the parts that need a value.
 
     Attributes:
-        kind: the kind of the annotations.
+        kind: the kind of item that the annotator judges.
         query_id, query: id and text of the query.
         names: the sources of the texts, which the annotator does not see: the document, or all agents that gave the
             answer; in a game, the agent whose answer is shown first.
         texts: the texts that the annotator reads besides the query: a document, an answer, or both answers in the order
             shown.
-        parts: the parts that need a value each, named as in ``Annotation.other``: the ids of the query's nuggets, or
-            the second agent of a game; for other kinds, a single empty string.
-        part_texts: the texts of the parts; empty if they have none.
+        parts: names of the parts, each of which needs a value, as in ``Annotation.other``: the ids of the query's
+            nuggets, or the second agent of a game; for other kinds, a single empty string.
+        part_texts: the texts of the parts, such as nuggets; empty if they have none.
         values: the annotator's values, one per part; ``None`` for a part without a value.
-        seen: whether the annotator gave a value for any part or skipped it.
+        seen: whether the annotator gave a value for some part, or skipped a part.
     """
 
     kind: JudgedKind
@@ -85,13 +85,13 @@ class AnnotationTask(Struct, frozen=True, dict=True):
 
     @property
     def value(self) -> Any:
-        """The annotator's value, for a task with a single part."""
+        """The annotator's value of the only part; raises ``ValueError`` if the task has several parts."""
         (value,) = self.values
         return value
 
     @cached_property
     def digests(self) -> tuple[str, ...]:
-        """``texts_digest`` of the query and the texts, for each part."""
+        """For each part, the ``texts_digest`` of the texts that the annotator reads."""
         if len(self.part_texts) != len(self.parts):
             return (texts_digest(self.query.thread, *self.texts),)
         return tuple(texts_digest(self.query.thread, *self.texts, text) for text in self.part_texts)
@@ -104,12 +104,12 @@ class AnnotationTask(Struct, frozen=True, dict=True):
     def annotations(
         self, annotator: str, values: Sequence[Any] | None = None, seconds: float | None = None
     ) -> list[Annotation]:
-        """Annotations for each part and for every agent in ``names`` that gave this text.
+        """Build the annotations for these values: one for each part and each name in ``names``.
 
         Args:
             annotator: the annotator's name.
-            values: one value per part; ``None`` if the annotator skips the task.
-            seconds: the time that the annotator took, divided equally among the parts.
+            values: one value for each part; ``None`` if the annotator skips the task.
+            seconds: the time that the annotator spent on the task; it is divided equally among the parts.
         """
         share = None if seconds is None or values is None else round(seconds / len(self.parts), 2)
         part_values = [None] * len(self.parts) if values is None else values
@@ -123,16 +123,16 @@ class AnnotationTask(Struct, frozen=True, dict=True):
 class TaskPool(Struct, frozen=True, eq=False, dict=True):
     """All tasks of one kind, from which each annotator gets a queue.
 
-    Rows are sorted by random numbers. A row's number depends only on the annotator's name and on the names in the row,
-    so new rows do not change the order of existing rows.
+    A row is a task; each annotator gets the rows in the order of random numbers. A row's number depends only on the
+    annotator's name and the names in the row, so that new rows do not change the order of existing rows.
 
     Attributes:
-        queries: the query of each row.
+        queries: the query id of each row.
         numbers: random sort keys, shape (levels, rows); the first level is the primary key.
-        shared: whether the row has the same number for all annotators, shape (rows,).
-        one_a_query: whether each annotator gets only one row per query, the first in the annotator's order.
-        make: returns the task of a row for an annotator.
-        with_annotations: fills in one annotator's values in tasks: ``with_values`` or ``with_votes``.
+        shared: whether a row has the same random number for all annotators, shape (rows,).
+        one_a_query: whether an annotator gets only one row per query, the first in that annotator's order.
+        make: function that returns the task of a row for an annotator.
+        with_annotations: function that fills in one annotator's values: ``with_values`` or ``with_votes``.
     """
 
     queries: Sequence[str]
@@ -153,7 +153,7 @@ class TaskPool(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _query(self) -> NDArray[np.int32]:
-        """Number of each row's query, shape (rows,)."""
+        """Number of each row's query, see ``query_numbers``; shape (rows,)."""
         return np.array([self.query_numbers[query_id] for query_id in self.queries], np.int32)
 
     @cached_property
@@ -161,13 +161,13 @@ class TaskPool(Struct, frozen=True, eq=False, dict=True):
         return {query_id: number for number, query_id in enumerate(dict.fromkeys(self.queries))}
 
     def of_queries(self, rows: _Rows, query_ids: Collection[str]) -> list[int]:
-        """Indices into ``rows``, ascending, of the rows on these queries."""
+        """Positions in ``rows`` of the rows that belong to these queries, in ascending order."""
         numbers = [self.query_numbers[query_id] for query_id in query_ids if query_id in self.query_numbers]
         return [int(index) for index in np.flatnonzero(np.isin(self._query[rows], numbers))]
 
 
 class TaskQueue(Sequence[AnnotationTask]):
-    """One annotator's tasks in order; accessing a task creates it, without the annotator's values."""
+    """One annotator's tasks in order. A task is created when it is accessed, without the annotator's values."""
 
     def __init__(self, pool: TaskPool, annotator: str, rows: _Rows) -> None:
         self.pool, self._annotator, self._rows = pool, annotator, rows
@@ -185,12 +185,12 @@ class TaskQueue(Sequence[AnnotationTask]):
         return self.pool.make(int(self._rows[index]), self._annotator)
 
     def of_queries(self, query_ids: Collection[str]) -> dict[int, AnnotationTask]:
-        """The tasks on these queries by index in the queue, ascending."""
+        """The tasks that belong to these queries, by position in the queue, in ascending order."""
         return {index: self[index] for index in self.pool.of_queries(self._rows, query_ids)}
 
 
 class TaskProgress:
-    """One annotator's progress through their queue, from the annotations passed to ``add``."""
+    """Which tasks of a queue its annotator has done or skipped, according to the annotations passed to ``add``."""
 
     def __init__(self, queue: TaskQueue) -> None:
         self.queue = queue
@@ -198,7 +198,7 @@ class TaskProgress:
         self._begun: dict[int, AnnotationTask] = {}
 
     def add(self, annotations: Sequence[Annotation]) -> None:
-        """Add newer annotations by this annotator, the oldest first."""
+        """Add annotations by this annotator that are newer than those added before, the oldest first."""
         for annotation in annotations:
             key = annotation.query_id, annotation.item, annotation.other, annotation.texts
             self._annotations.pop(key, None)
@@ -212,24 +212,24 @@ class TaskProgress:
 
     @property
     def annotations(self) -> list[Annotation]:
-        """The annotator's latest annotations, the oldest first."""
+        """The annotator's latest annotation of each item and of each version of its texts, the oldest first."""
         return [*self._annotations.values()]
 
     def of(self, state: TaskState) -> list[AnnotationTask]:
-        """The tasks in this state that the annotator has begun, in the order of the queue."""
+        """The tasks in this state among those on queries with an annotation, in the order of the queue."""
         return [task for task in self._begun.values() if task.state is state]
 
     def find(self, task_id: str) -> AnnotationTask | None:
-        """The task with this id, if the annotator has annotated anything on its query."""
+        """The task with this id; ``None`` if the annotator has no annotation on the task's query."""
         return next((task for task in self._begun.values() if task.task_id == task_id), None)
 
     def next(self) -> AnnotationTask | None:
-        """The first open task."""
+        """The first open task in the queue; ``None`` if there is none."""
         indices = range(len(self.queue))
         return next((task for index in indices if (task := self._task(index)).state is TaskState.OPEN), None)
 
     def before(self, excluded: Collection[str]) -> AnnotationTask | None:
-        """The task annotated last, except for tasks with these ids."""
+        """The task that was annotated last, without regard to tasks whose ids are ``excluded``."""
         for annotation in reversed(self._annotations.values()):
             for task in self._begun.values():
                 if (
@@ -245,9 +245,9 @@ class TaskProgress:
 
 
 def games(played: Iterable[GameNames], data: Dataset) -> TaskPool:
-    """Pool of pairs of answers to vote on, one game per query for each annotator.
+    """Pool of games, which are pairs of answers to vote on; each annotator gets one game per query.
 
-    With one game per query, no earlier pair reveals the answers of a later one. The order of games is random and does
+    With one game per query, an annotator sees no answer twice. The order of games is random and does
     not depend on the judges' verdicts, since estimates that correct a judge need a random sample of labels. Games
     whose answers have no text are skipped.
     """
@@ -269,7 +269,7 @@ def _game_task(data: Dataset, query_id: str, first: str, second: str) -> Annotat
 
 
 def judged(kind: JudgedKind, judgments: Iterable[Annotation], data: Dataset) -> TaskPool:
-    """Pool of the items that judges judged, each with its texts; items whose texts no longer exist are skipped."""
+    """Pool of the items of a kind that judges have judged; items whose texts no longer exist are skipped."""
     by_thing = {(judgment.query_id, judgment.item, judgment.other): judgment for judgment in judgments}
     rows = [judgment for judgment in by_thing.values() if None not in kind.texts(judgment, data)]
 
@@ -285,7 +285,7 @@ def judged(kind: JudgedKind, judgments: Iterable[Annotation], data: Dataset) -> 
 
 
 def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
-    """Pool of answers to grade; ``graded`` has the query and agent of each answer graded by a judge."""
+    """Pool of answers for people to grade; ``graded`` has (query id, agent) of each answer that a judge graded."""
     by_text = _by_text(data.answers[key] for key in graded)
     rows = list(by_text)
 
@@ -297,7 +297,7 @@ def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
 
 
 def nuggets(banks: Banks, answers: Iterable[Answer]) -> TaskPool:
-    """Pool of answers to check for the nuggets of their queries, grouped by query; empty answers are skipped."""
+    """Pool of answers in which people check the query's nuggets, grouped by query; empty answers are skipped."""
     by_text = _by_text(
         answer
         for answer in answers
@@ -317,7 +317,7 @@ def nuggets(banks: Banks, answers: Iterable[Answer]) -> TaskPool:
 def nugget_task(
     bank: NuggetBank, answer: str, agents: tuple[str, ...], chosen: Collection[Nugget] | None = None
 ) -> AnnotationTask:
-    """Task to check an answer for the ``chosen`` nuggets of its query, by default all."""
+    """The task of checking which of the ``chosen`` nuggets of a query (by default all) an answer states."""
     chosen = bank.nuggets if chosen is None else chosen
     ids, texts = tuple(nugget.nugget_id for nugget in chosen), tuple(nugget.text for nugget in chosen)
     no_values, query = (None,) * len(ids), Query(bank.query_id, bank.query)
@@ -327,9 +327,10 @@ def nugget_task(
 def with_votes(
     tasks: Iterable[AnnotationTask], annotations: Iterable[Annotation], data: Dataset
 ) -> list[AnnotationTask]:
-    """Return the tasks with one annotator's votes filled in; a query with a vote keeps the pair that the annotator saw.
+    """Return tasks on games with one annotator's votes filled in.
 
-    If one of the two answers has changed since, the annotator has to do the task again.
+    On a query with a vote, the task becomes the game that the annotator voted on, unless its texts have changed since:
+    then the annotator has to vote again.
     """
     votes = {
         annotation.query_id: annotation
@@ -344,9 +345,9 @@ def with_votes(
 
 
 def with_values(tasks: Iterable[AnnotationTask], annotations: Iterable[Annotation]) -> list[AnnotationTask]:
-    """Return the tasks with one annotator's values filled in.
+    """Return tasks with one annotator's values filled in.
 
-    A label of an answer also counts for other agents that gave the same text, even agents added later.
+    The value of an answer also counts for other agents that gave an answer with the same text, even if added later.
     """
     known: defaultdict[_Key, dict[str, Any]] = defaultdict(dict)
     for annotation in annotations:
@@ -369,7 +370,7 @@ def _with_values(task: AnnotationTask, known: Mapping[_Key, Mapping[str, Any]]) 
 
 
 def _by_text(answers: Iterable[Answer]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Names of agents by query and answer text, so that identical answers are one task."""
+    """Group answers by (query id, text), so that identical answers are one task; returns the agents' names."""
     agents: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for answer in answers:
         agents[answer.query_id, answer.text].append(answer.agent)
@@ -377,11 +378,11 @@ def _by_text(answers: Iterable[Answer]) -> dict[tuple[str, str], tuple[str, ...]
 
 
 def _sort_keys(rows: Sequence[tuple[str, ...]], shared_by: int | None = None) -> tuple[_Numbers, NDArray[np.bool_]]:
-    """Random sort keys of the rows, shape (1, rows), and whether each is shared by all annotators, shape (rows,).
+    """Random sort keys of rows, shape (1, rows), and whether all annotators share each row's key, shape (rows,).
 
     About half of the rows are shared. With ``shared_by``, rows with the same first ``shared_by`` names are either all
-    shared or all not shared. Several annotators do the shared tasks, which show how well they agree; the other tasks
-    cover more items.
+    shared or all not shared. Shared tasks come in the same order for everyone, so that several annotators do them and
+    their agreement can be measured; the other tasks cover more items.
     """
     numbers = _numbers(rows)
     common = numbers if shared_by is None else _numbers([names[:shared_by] for names in rows])
@@ -390,7 +391,7 @@ def _sort_keys(rows: Sequence[tuple[str, ...]], shared_by: int | None = None) ->
 
 
 def _numbers(rows: Sequence[tuple[str, ...]]) -> _Numbers:
-    """A random number for the names of each row; each name is hashed once."""
+    """A random number for each row, determined by the names in the row; a name that recurs is hashed once."""
     numbers = np.zeros(len(rows), np.uint64)
     for column in zip(*rows, strict=True):
         known = {name: _number(name) for name in set(column)}
@@ -407,22 +408,22 @@ def _mixed(numbers: _Numbers) -> _Numbers:
 
 
 def _number(*names: str) -> int:
-    """A pseudorandom 64-bit number determined by the names."""
+    """A pseudorandom 64-bit number that is determined by these names."""
     return int.from_bytes(hashlib.sha256(json.dumps(names).encode()).digest()[:8], "big")
 
 
 _EVERYBODY: Final = np.uint64(_number(""))
-"""Replaces the annotator's number in shared rows, so that their order is the same for all annotators."""
+"""Used in place of an annotator's random number for shared rows, whose order is the same for all annotators."""
 
 
 READ_WITH_DOCUMENTS: Final = (VERDICT, CRITERIA)
-"""The kinds whose judges may read documents beside what they judge."""
+"""Kinds of items whose judges may also read retrieved documents."""
 
 
 def documents_seen(
     task: AnnotationTask, data: Dataset, labels: LabelResults, settings: StoredSettings
 ) -> list[Document]:
-    """The documents that the judges read with the answers of a task of ``READ_WITH_DOCUMENTS``, in the order shown."""
+    """The documents that judges read with the answers of a task, in the order shown; for ``READ_WITH_DOCUMENTS``."""
     agents, alone = {*task.names, *task.parts}, task.kind is CRITERIA
     shown = documents_shown(task.query_id, agents, data, labels, settings, alone=alone)
     return [data.documents[doc_id] for doc_id in shown]

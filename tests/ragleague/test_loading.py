@@ -131,8 +131,8 @@ def test_several_tables_are_read_as_one() -> None:
     [
         ([Sample(user_input=QUERY)], "no column 'answer'; found user_input"),
         ({"mine": "answers.csv"}, "give each agent a table in memory"),
-        ("a\0.csv", "is not the name of a file"),
-        ("a" * 300 + ".csv", "is not the name of a file"),
+        ("a\0.csv", "is not a valid name of a file"),
+        ("a" * 300 + ".csv", "is not a valid name of a file"),
         (pd.DataFrame([["why?", "a", "b"]], columns=["question", "answer", "answer"]), "column 'answer' occurs twice"),
         (pd.DataFrame({"id": [pd.NaT], "question": ["why?"], "answer": ["a"]}), "'id' is empty"),
         (np.array(5), "give files, frames, dictionaries or samples, and not ndarray"),
@@ -174,7 +174,7 @@ HALF, NOT_UTF_8 = "a\ud800", "holds half a surrogate pair; write it as UTF-8"
         ([{**ANSWER, "note": "b", "note ": "c"}], "columns 'note' and 'note ' differ in case or spaces only"),
         (pd.DataFrame([{**ANSWER, "query": HALF}], dtype=object), NOT_UTF_8),
         (pd.DataFrame([{**ANSWER, " QUERY": "b"}]), "columns 'query' and ' QUERY' differ in case or spaces only"),
-        ("no\ud800.csv", r"no\ud800.csv: is not the name of a file; name one"),
+        ("no\ud800.csv", r"no\ud800.csv: is not a valid name of a file; name a file"),
     ],
 )
 def test_what_no_store_can_hold_and_columns_alike_are_one_line(given: Any, problem: str) -> None:

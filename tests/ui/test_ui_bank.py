@@ -191,7 +191,7 @@ def test_a_file_that_somebody_else_changed_is_not_overwritten(here: Here) -> Non
     write_bank_csv(here.folder, [*ITEMS, ("rock", "Theirs?")])
     theirs = here.bank.read_bytes()
     run = press(run, "Save")
-    assert "somebody changed it meanwhile; nothing was saved" in shown(run)
+    assert "the file was changed since you opened it, and nothing was saved" in shown(run)
     assert here.bank.read_bytes() == theirs
     assert "changed by somebody else" in shown(run)
     run = press(press(run, "Put my edits on their version"), "Save")

@@ -122,7 +122,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(here: Path) -> 
     theirs = (here / "bank.jsonl").read_text().replace("it purrs", "it purrs loudly")
     (here / "bank.jsonl").write_text(theirs)
     page = press(page, "Save")
-    assert "somebody changed it meanwhile; nothing was saved" in words(page)
+    assert "the file was changed since you opened it, and nothing was saved" in words(page)
     assert (here / "bank.jsonl").read_text() == theirs
     assert drafted(page)[0] == ("it sleeps all day", "vital"), "the draft is still there to be saved elsewhere"
 
@@ -148,7 +148,7 @@ def test_nuggets_of_a_judge_become_a_file_that_can_be_edited_and_only_what_is_ne
         page.text_input(key="nuggets-file").set_value("nuggets.jsonl")
         page = press(page, "Save as a file")
         assert page.code[0].value == 'nuggets:\n  bank: "nuggets.jsonl"'
-        assert "exists and may have been edited" in words(press(opened(), "Save as a file"))
+        assert "the file exists already and may have been edited" in words(press(opened(), "Save as a file"))
         config = settings(server, ", bank: nuggets.jsonl")
         assert calls(run(load_config(config))) == {}, "the same nuggets are assigned already"
         page = opened("q1: What is q1?")

@@ -176,7 +176,7 @@ def test_measures_that_cannot_be_computed_are_refused_before_anything_is_sent(tm
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (["q9 0 d 1"], "none of its query ids are in the data; check that both belong together ('q9')"),
+        (["q9 0 d 1"], "no query id of these qrels is in the data; check that both belong together ('q9')"),
         (["q1 0 d 1.5"], "nDCG stays as it is, and from 1 on is relevant ('1.5')"),
         (["q1 0 d 1", "q1 0 d 2"], "query 'q1', document 'd' has the label 1 in another file ('2')"),
     ],

@@ -189,7 +189,7 @@ LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
             {"columns": ("qid=topic", "qid=judge")},
             "--column: 'qid' is mapped to 'topic' and to 'judge'; keep one",
         ),
-        (LINE, {"columns": ("winner=topic",)}, "no such column to map"),
+        (LINE, {"columns": ("winner=topic",)}, "ragleague has no such column for verdicts"),
         (("q2", "NaN", *LINE[2:]), {}, ":3: 'agent_a' is a missing value"),
         (("q2", "nan", "nan", *LINE[3:]), {"skip_self_play": True}, ":3: 'agent_a' is a missing value"),
         (("q2", "bob", *LINE[2:]), {}, ":3: an agent plays against itself"),

@@ -81,19 +81,19 @@ def test_runs_stand_beside_a_table_of_documents(folder: Path) -> None:
 def test_a_document_that_no_corpus_has_is_named(folder: Path) -> None:
     put(folder, "y.run.txt", "1 Q0 z 1 3 y\n1 Q0 nowhere 2 2 y\n")
     said = problem(load_dataset(folder / "topics.txt"), folder, "y.run.txt")
-    assert said.startswith("corpus.jsonl: documents of the runs that no corpus has: 2, such as the one that 'y'")
-    assert said.endswith("retrieved for query '1' ('z')")
+    assert said.startswith("corpus.jsonl: documents of runs that are not in the corpus: 2, such as one that 'y'")
+    assert said.endswith("retrieved for query '1'; add them to 'corpus' ('z')")
 
 
 def test_a_run_for_other_queries_is_refused(folder: Path) -> None:
     put(folder, "x.run", "77 Q0 a 1 3 x\n")
     said = problem(load_dataset(folder / "topics.txt"), folder, "x.run")
-    assert said == "x.run: none of the run's query ids are in the data; check that both belong together ('77')"
+    assert said == "x.run: no query id of this run is in the data; check that both belong together ('77')"
 
 
 def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
     said = problem(answered(folder, "y"), folder, "y.run.txt", "x.run")
-    assert said == "x.run: no agent with answers has the name of this run's tag ('x')"
+    assert said == "x.run: this run's tag names no agent with answers; change the tag ('x')"
     assert with_runs(answered(folder, "y"), [folder / "y.run.txt"], [folder / "corpus.jsonl"], 2).agents == ("y",)
 
 
@@ -102,9 +102,9 @@ def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
     [
         (
             "qid,did,document,agent\n1,a,text a,x\n",
-            "x.run: the table of documents already has this agent's documents; remove them or the run",
+            "x.run: the table of documents has documents of the agent in this run's tag; remove them or the run",
         ),
-        ("qid,did,document\n1,a,text a\n", "x.run: the table of documents has no column 'agent'; add it to use runs"),
+        ("qid,did,document\n1,a,text a\n", "x.run: to use runs, add a column 'agent' to the table of documents"),
     ],
 )
 def test_a_run_that_the_table_of_documents_contradicts_is_refused(folder: Path, table: str, said: str) -> None:

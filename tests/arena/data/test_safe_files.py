@@ -43,10 +43,10 @@ def test_every_version_that_was_replaced_is_kept_with_who_when_and_what(file: Pa
 def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(file: Path) -> None:
     seen = digest(file)
     file.write_text("theirs")
-    with pytest.raises(InputError, match=r"bank\.csv: somebody changed it meanwhile; nothing was saved"):
+    with pytest.raises(InputError, match=r"bank\.csv: the file was changed since you opened it, and nothing was saved"):
         put(file, "mine", seen=seen)
     file.unlink()
-    with pytest.raises(InputError, match="somebody changed it meanwhile"):
+    with pytest.raises(InputError, match="the file was changed since you opened it"):
         put(file, "mine", seen=seen)
     assert not file.exists()
     assert not history_folder(file).exists()
@@ -72,7 +72,7 @@ def test_of_many_edits_of_one_version_exactly_one_is_saved(file: Path) -> None:
 def test_a_new_file_is_made_and_never_put_in_the_place_of_one(tmp_path: Path) -> None:
     new = tmp_path / "new.csv"
     assert put(new, "first", seen=None) is None
-    with pytest.raises(InputError, match=r"new\.csv: exists and may have been edited; name a new file"):
+    with pytest.raises(InputError, match=r"new\.csv: the file exists already and may have been edited"):
         put(new, "second", seen=None)
     assert new.read_text() == "first"
     assert history(new) == []

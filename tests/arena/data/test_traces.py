@@ -372,15 +372,15 @@ def test_the_output_of_a_pipeline_of_haystack(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (otlp(otlp_span("s", "", 0, 1, {"http.route": "/"})), "no trace in it has a query and an answer"),
+        (otlp(otlp_span("s", "", 0, 1, {"http.route": "/"})), "no trace has a query and an answer"),
         (
             otlp(otlp_span("s", "", 0, 1, {"openinference.span.kind": "CHAIN", "output.value": "Yes."})),
             r"the trace has an answer and no query: no step has a text in 'input.value' \('t1'\)",
         ),
         ([{**LANGFUSE, "input": {"a": 1, "b": 2}}], "the trace has an answer and no text of a query in 'input'"),
         ([LANGFUSE, LANGFUSE], "a second answer by"),
-        ([LANGFUSE, 3], "the entry is not an object, as a trace must be"),
-        ([{**LANGFUSE, "output": None}], "no trace in it has a query and an answer, by 'input' and 'output'"),
+        ([LANGFUSE, 3], "this entry is not a JSON object, but each trace must be one"),
+        ([{**LANGFUSE, "output": None}], "no trace has a query and an answer in 'input' and 'output'"),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_place(tmp_path: Path, content: Any, said: str) -> None:

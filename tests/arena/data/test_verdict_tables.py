@@ -151,7 +151,7 @@ def test_columns_of_other_names_can_be_mapped(tmp_path: Path) -> None:
     assert read.extras == {"verdict": ["nonsense"]}
     with pytest.raises(DataError, match=r"no column 'golf'"):
         read_verdicts(path, columns={"verdict": "golf"})
-    with pytest.raises(DataError, match="no such column to map"):
+    with pytest.raises(DataError, match="ragleague has no such column for verdicts"):
         read_verdicts(path, columns={"victor": "gold"})
     with pytest.raises(DataError, match="no column 'agent_a'"):
         read_verdicts(path)
@@ -215,7 +215,7 @@ def test_writing_refuses_what_would_not_come_back(tmp_path: Path) -> None:
         ("agent,x\nx,\ny,4\n", "no column 'y'"),
         (
             "agent,x,y,z\nx,,60,1\ny,4,,1\n",
-            "no agent with a row has the name of this column; add its row or remove the column ('z')",
+            "this column has the name of no agent with a row; add a row for this agent, or remove the column ('z')",
         ),
         ("agent,x,y\nx,,0.6\ny,0.4,\n", "if these are fractions, multiply them by 100"),
         ("agent,x,y\nx,,\ny,,\n", "no value is above 1"),

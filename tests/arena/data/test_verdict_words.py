@@ -135,7 +135,7 @@ def test_peoples_votes_in_their_words(tmp_path: Path) -> None:
 def test_what_is_no_coding_is_refused(given: list[str]) -> None:
     with pytest.raises(InputError, match="--value: "):
         meanings(given)
-    with pytest.raises(InputError, match=r"a range is LOW\.\.HIGH"):
+    with pytest.raises(InputError, match=r"write a range as LOW\.\.HIGH"):
         Coding.of({"3..1": "A"})
 
 

@@ -74,7 +74,7 @@ def test_no_cluster_at_an_address_is_one_line(tmp_path: Path, cli: CLI) -> None:
     ended = cli("run", config, "--address", "127.0.0.1:1")
     assert (ended.status, ended.err) == (
         2,
-        "error: --address: is only for --executor ray; add that, or leave --address out\n",
+        "error: --address: is only for --executor ray; add --executor ray, or leave --address out\n",
     )
     ended = cli("run", config, "--executor", "ray", "--address", "nowhere")
     assert (ended.status, ended.err.count("\n")) == (2, 1)

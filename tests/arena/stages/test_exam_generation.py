@@ -43,7 +43,7 @@ def test_a_bank_is_written_once_and_says_where_it_comes_from(tmp_path: Path) -> 
     for name in ("bank.jsonl", "bank.yaml", "copy.csv"):
         save_bank(tmp_path / name, bank)
         assert read_bank(tmp_path / name).version == bank.version
-    with pytest.raises(InputError, match="exists and may have been edited"):
+    with pytest.raises(InputError, match="the file exists already and may have been edited"):
         save_bank(tmp_path / "bank.jsonl", bank)
 
 

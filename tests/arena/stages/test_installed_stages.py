@@ -72,7 +72,10 @@ def test_a_store_judged_by_a_stage_is_read_without_its_configuration_and_only_wh
     for arguments in (["leaderboard", "polite.db"], ["report", "polite.db"], ["calibrate", "polite.db"]):
         status, output = ragleague(page, *arguments, installed=False)
         assert (status, "Traceback" in output) == (2, False), output
-        assert "section 'tone' was judged by a stage of tone-stage 1.0, which is not installed; install it" in output
+        assert (
+            "section 'tone' was judged by a stage of the package tone-stage 1.0, which is not installed; install it"
+            in output
+        )
     assert ragleague(page, "failures", "polite.db", installed=False) == (0, "0 failed\n")
     status, output = ragleague(page, "run", "tournament.yaml", installed=False)
     assert (status, "tournament.yaml:6: unknown key 'tone'" in output) == (2, True)
@@ -143,7 +146,7 @@ def test_an_entry_point_that_is_no_stage_is_refused_in_one_line(
     module.write_text(module.read_text(encoding="utf-8").replace(*change), encoding="utf-8")
     status, output = ragleague(page, "run", "tournament.yaml")
     assert (status, output.count("\n")) == (2, 1), output
-    assert output.startswith("error: tournament.yaml:6: tone: the stage of tone-stage 1.0 cannot be ")
+    assert output.startswith("error: tournament.yaml:6: tone: the stage in the package tone-stage 1.0 cannot be ")
     assert fault in output
 
 

@@ -369,5 +369,5 @@ def test_references_of_the_track_are_taken_from_a_corpus(tmp_path: Path) -> None
     assert list(load_data(config).documents) == ["m2"]
     assert run(config).stages[SUPPORT].calls == 1
     write_rows(tmp_path / "corpus.csv", ["did", "document"], [{"did": "m3", "document": "Dogs."}])
-    with pytest.raises(DataError, match="uses a document of it"):
+    with pytest.raises(DataError, match="documents are used by no run, agent or answer"):
         load_data(config)
