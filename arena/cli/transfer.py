@@ -217,7 +217,7 @@ def import_votes(
         if not imported.annotations:
             unit = "an answer and a nugget" if is_nuggets else "a query, answer or document"
             reasons = "".join(f"; {reason}: {number}" for reason, number in imported.left_out.items())
-            raise InputError(f"{file}: has no label of {unit} of the tournament {name!r}{reasons}")
+            raise InputError(f"{file}: has no label for {unit} of the tournament {name!r}{reasons}")
         new, count = Annotations(opened, name).add(imported.annotations), len(imported.annotations)
     people = sorted({annotation.annotator for annotation in imported.annotations})
     record: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
@@ -305,7 +305,7 @@ def _export_nuggets(
 
 
 def _single_annotator(annotations: Sequence[Annotation], named: str | None, tournament: str) -> str:
-    """Check that the annotator ``named`` has annotations; without a name, return the only annotator."""
+    """The annotator ``named`` or, without a name, the only annotator; raises ``InputError`` if there is none."""
     names = sorted({annotation.annotator for annotation in annotations})
     if named in names:
         return named

@@ -84,7 +84,7 @@ class RetrievalSection(Section):
     depth: Count | None = None
     """Label the documents of each agent down to this rank; by default all of them."""
     combine: Combine = "majority"
-    """How several judges' labels are combined: ``majority``, ``median`` or ``mean``. Ties and halves round down."""
+    """How several judges' labels are combined: ``majority``, ``median`` or ``mean``. The lower label wins ties."""
     measures: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
         None
     ) = None

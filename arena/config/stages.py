@@ -159,9 +159,9 @@ def require_stages(origins: Mapping[str, str]) -> None:
 def _fault(key: str, stage: object) -> str:
     """Why the object of an entry point cannot be used as a stage; empty if it can."""
     if not isinstance(stage, ListedStage):
-        return "is no ListedStage"
+        return "is not a ListedStage"
     if stage.key != key or key in _RESERVED:
-        return f"has the key {stage.key!r}"
+        return f"has the key {stage.key!r}, which is reserved or differs from the name of its entry point"
     if not (stage.words and stage.results):
         return "needs 'words' and 'results'"
     if taken := [task.value for task in stage.tasks if task in all_tasks()]:

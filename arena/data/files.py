@@ -133,7 +133,7 @@ _SHOWN_METADATA: Final = {"title"}
 
 
 def _unread_gold(rows: Iterable[Row]) -> list[str]:
-    """Note each table of queries that has an unused column of answers and no column of gold answers."""
+    """Notes on tables of queries that have an unused column of answers and no column of gold answers."""
     answer_names = {folded(name) for name in ("answer", *ANSWERS.spellings("answer"))}
     tables = {
         row.path: name
@@ -156,7 +156,10 @@ def _log_columns(
     *,
     to_come: bool,
 ) -> None:
-    """Log which columns were read, and how many queries, documents and answers; ``to_come``: runs may add documents."""
+    """Log the columns that were read, and the numbers of queries, documents and answers.
+
+    The number of documents is left out if there are none yet and runs will add some (``to_come``).
+    """
     query_columns, answer_columns = TOPICS.report(), ANSWERS.report(*_FURTHER)
     for row in query_rows:
         query_columns.add(row)
@@ -440,7 +443,7 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
 
 
 def _require_shared_ids(records: Sequence[AnswerRecord]) -> None:
-    """Raise an error if agents answer queries with the same text but never the same id, so that no answers meet."""
+    """Raise an error if agents answer queries with the same text but never the same id: none could be compared."""
     agents_by_id: dict[str, set[str]] = {}
     texts: dict[str, AnswerRecord] = {}
     for record in records:

@@ -174,7 +174,10 @@ def _is_observation(each: _Object) -> bool:
 
 
 def _whole_traces(objects: Iterable[tuple[int, _Object]]) -> Iterator[tuple[int, _Object]]:
-    """Yield Langfuse traces; the observations of a trace become one object: the root, with all as ``observations``."""
+    """Yield Langfuse traces, with single observations grouped by trace.
+
+    Such a group is yielded as its root observation, with all observations under the key ``observations``.
+    """
     by_trace: dict[str, list[tuple[int, _Object]]] = {}
     for line, each in objects:
         if _is_observation(each):

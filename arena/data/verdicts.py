@@ -435,7 +435,10 @@ def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> 
 
 
 class _Verdicts(NamedTuple):
-    """The verdicts in one column, one per row, seen from the answer shown first: agent_b's where ``swapped``."""
+    """The verdicts in one column, one per row. ``outcome`` and ``preference`` are for the answer shown first.
+
+    Where ``swapped`` is true, that is the answer of agent_b.
+    """
 
     outcome: NDArray[np.int8]
     swapped: Bools

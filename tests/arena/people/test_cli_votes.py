@@ -147,7 +147,7 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
             (),
             "v.csv:2: 'score' is empty; fill it in, or leave such rows out with --skip-faulty ('nan')",
         ),
-        ("qid,did,label\nq77,q01-d0,1\n", (), "has no label of a query, answer or document"),
+        ("qid,did,label\nq77,q01-d0,1\n", (), "has no label for a query, answer or document"),
         (
             "qid,did,label,annotator\nq01,q01-d0,1,a\nq01,q01-d0,1,b\n",
             ("--annotator", "c"),

@@ -132,7 +132,7 @@ def test_people_are_held_against_the_judge_of_a_stage_that_brings_a_kind(page: P
         (("STAGE = ListedStage(", "STAGE = tuple("), "cannot be loaded (TypeError"),
         (("STAGE = ", "OTHER = "), "cannot be loaded (AttributeError"),
         (("from pathlib", "import nowhere\nfrom pathlib"), "cannot be loaded (ModuleNotFoundError: No module named"),
-        (("STAGE = ListedStage(", "STAGE = dict(a=1) or ListedStage("), "tone_stage:STAGE is no ListedStage"),
+        (("STAGE = ListedStage(", "STAGE = dict(a=1) or ListedStage("), "tone_stage:STAGE is not a ListedStage"),
         (('    "tone", (TONE,)', '    "tones", (TONE,)'), "tone_stage:STAGE has the key 'tones'"),
         (('Task("tone")', 'Task("support")'), "gives the task 'support', which another stage gives"),
         (('scores={"tone"', 'scores={"support_recall"'), "has the score 'support_recall', which another stage has"),
