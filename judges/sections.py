@@ -179,7 +179,7 @@ def parse_section(
         raise error(f"{source}{'' if description.startswith(':') else ': '}{description}") from problem
     except yaml.MarkedYAMLError as problem:
         line = f":{problem.problem_mark.line + 1}" if problem.problem_mark else ""
-        raise error(f"{source}{line}: {_yaml_problem(problem)}") from problem
+        raise error(f"{source}{line}: {yaml_problem(problem)}") from problem
     except yaml.YAMLError as problem:
         at = str(text).count("\n", 0, getattr(problem, "position", 0)) + 1
         raise error(f"{source}:{at}: holds a character that YAML does not allow; remove it") from problem
@@ -197,13 +197,13 @@ def _content(text: str) -> Any:
     return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a safe loader
 
 
-def _yaml_problem(problem: yaml.MarkedYAMLError) -> str:
+def yaml_problem(problem: yaml.MarkedYAMLError) -> str:
     """Say in plain words what is wrong with a YAML text."""
     words = str(problem.problem or problem.context)
     if isinstance(problem, _KeyProblem):
         return words
     if "'\\t'" in words:
-        return "a tab stands where blanks are asked for; indent with blanks"
+        return "a tab stands where spaces are needed; indent with spaces"
     if "another document" in words:
         return "a second document begins with '---'; leave one of them"
     if "constructor for the tag" in words:

@@ -47,7 +47,7 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="a tournament, or tables of judges' results; without it, agents are compared by people's grades",
+            help="tournament, or tables of judges' results, to compare with people; without it, people compare agents",
         ),
     ] = None,
     people: Annotated[

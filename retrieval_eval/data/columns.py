@@ -92,7 +92,7 @@ class Frame(Struct, frozen=True, eq=False):
         if not all(isinstance(column, str) for column in frame):
             raise DataError(name, "a column's name is not a text; give every column a text as name")
         if not frame.columns.is_unique:
-            raise DataError(name, "two columns have one name; rename one")
+            raise DataError(name, "two columns have the same name; rename one")
         try:
             alike = frame.assign(**{column: _alike(frame[column]) for column in frame.columns})
             table = pa.Table.from_pandas(alike, preserve_index=False)

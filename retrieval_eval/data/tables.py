@@ -75,7 +75,7 @@ def memory_rows(source: Rows) -> Iterator[Row]:
         values = {str(name): of_python(cell) for name, cell in record.items()}
         row = Row(Path(source.name), number, values)
         if len(values) < len(record):
-            raise row.error("two columns have one name; rename one", _repeated(map(str, record))[0])
+            raise row.error("two columns have the same name; rename one", _repeated(map(str, record))[0])
         if (problem := unstorable(values)) is not None:
             raise row.error(problem)
         yield row
@@ -479,7 +479,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
             file = parquet.ParquetFile(source, read_dictionary=texts)
             names = list(map(str.strip, file.schema_arrow.names))
             if repeated := _repeated(filter(None, names)):
-                raise DataError(path, "two columns have one name; rename one", value=repeated[0])
+                raise DataError(path, "two columns have the same name; rename one", value=repeated[0])
             if (problem := unstorable(names)) is not None:
                 raise DataError(path, f"a column's name cannot be used: {problem}")
             yield file

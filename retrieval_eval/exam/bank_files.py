@@ -19,7 +19,7 @@ import yaml
 from msgspec.structs import replace
 
 from judges.errors import DataError
-from judges.sections import UniqueKeys
+from judges.sections import UniqueKeys, yaml_problem
 from retrieval_eval.data.files import open_replacing, read_lines, write_json_lines
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format
 from retrieval_eval.data.table_spec import TableSpec, spellings
@@ -144,9 +144,9 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
             yield Row(path, line, loader.construct_document(entry))
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else None
-        raise DataError(path, problem.problem or problem.context or "not YAML", line=line) from problem
+        raise DataError(path, yaml_problem(problem), line=line) from problem
     except (yaml.YAMLError, ValueError) as problem:
-        raise DataError(path, " ".join(str(problem).split())) from problem
+        raise DataError(path, f"is not YAML: {' '.join(str(problem).split())}; correct it") from problem
     except RecursionError as problem:
         raise DataError(path, "the YAML is nested too deeply to be read; write a plain list of items") from problem
 

@@ -92,10 +92,11 @@ class Graded(Struct, frozen=True):
         named = _options(self.labelling(llm, prompt))
         if not fitting and named:
             raise InputError(
-                f"this grader labelled passages and graded no items; use 'exam labels' or 'exam agreement': {named}"
+                "this grader labelled passages and graded no items; use 'ragleague exam labels' or "
+                f"'ragleague exam agreement': {named}"
             )
         if not self.grades:
-            raise InputError("the file has no grades; have a judge grade its passages with 'make grades'")
+            raise InputError("the file has no grades; 'ragleague make grades' has a judge grade its passages")
         which = "several graders match; choose one" if fitting else "no grader has this model and prompt; choose one"
         raise InputError(f"{which}: {_options(fitting or self.grades)}")
 

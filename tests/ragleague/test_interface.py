@@ -134,7 +134,7 @@ def test_a_wrong_table_is_one_line(tmp_path: Path) -> None:
         (lambda: rl.rate(frame.assign(agent_b="a")), r"^verdicts:1: an agent plays .* give skip_self_play=True"),
         (lambda: rl.rate(frame.assign(verdict=[0, 1])), r"^verdicts:1: .* as in values=\{'0': 'A', '1': 'B'\}$"),
         (lambda: rl.rate(frame[:0]), "^verdicts: the table has no rows; add at least one$"),
-        (lambda: rl.rate(pd.concat([frame, frame], axis=1)), "^verdicts: two columns have one name; rename one$"),
+        (lambda: rl.rate(pd.concat([frame, frame], axis=1)), "^verdicts: two columns have the same name; rename one$"),
         (lambda: rl.rate(3), r"^verdicts: give a frame, dictionaries or a file, and not int$"),  # type: ignore[arg-type]
     ]
     for call, said in wrong:

@@ -168,7 +168,7 @@ HALF, NOT_UTF_8 = "a\ud800", "holds half a surrogate pair; write it as UTF-8"
         ([{**ANSWER, "answer": "a\0"}], "answers:1: the text holds a NUL character; remove it"),
         ({"x\ud800": [ANSWER]}, r"x\ud800: this name cannot be used"),
         ({"x\0": [ANSWER]}, r"x\x00: this name cannot be used"),
-        ([{**ANSWER, 1: "a", "1": "b"}], "two columns have one name; rename one ('1')"),
+        ([{**ANSWER, 1: "a", "1": "b"}], "two columns have the same name; rename one ('1')"),
         ([{**ANSWER, "Query": "b"}], "answers:1: columns 'query' and 'Query' differ in case or spaces only"),
         ([{**ANSWER, "query ": "b"}], "columns 'query' and 'query ' differ in case or spaces only"),
         ([{**ANSWER, "note": "b", "note ": "c"}], "columns 'note' and 'note ' differ in case or spaces only"),

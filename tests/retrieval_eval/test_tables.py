@@ -335,8 +335,8 @@ def test_texts_in_order_are_those_that_rows_have() -> None:
 @pytest.mark.parametrize(
     ("names", "problem"),
     [
-        (["qid", "query", "query"], "two columns have one name; rename one ('query')"),
-        (["qid", "query", " query"], "two columns have one name; rename one ('query')"),
+        (["qid", "query", "query"], "two columns have the same name; rename one ('query')"),
+        (["qid", "query", " query"], "two columns have the same name; rename one ('query')"),
         (["qid", "query", "Query"], "columns 'query' and 'Query' differ in case or spaces only"),
         (["qid", "query", "n\0m"], "a column's name cannot be used: the text holds a NUL character"),
     ],

@@ -102,7 +102,10 @@ def test_labels_that_a_model_gave_without_items_are_chosen_by_their_prompt(
     assert out.read_text(encoding="utf-8").splitlines()[0].split() == ["skin", "0", "p1", "1"]
     refused = cli("exam", "score", graded, "--prompt", "Sun")
     assert refused.status == 2
-    assert "this grader labelled passages and graded no items; use 'exam labels' or 'exam agreement'" in refused.err
+    assert (
+        "this grader labelled passages and graded no items; use 'ragleague exam labels' or 'ragleague exam agreement'"
+        in refused.err
+    )
     mapped = cli("exam", "labels", graded, "--prompt", "Sun", "--map", "0:1", "--out", out)
     assert (mapped.status, "labels passages without items" in mapped.err) == (2, True)
     assert cli("exam", "agreement", graded, "--prompt", "Moon").status == 2
