@@ -74,7 +74,10 @@ def convert_bank(
         Path, typer.Argument(metavar="BANK", help="file of a test bank: the workbench's .jsonl.gz, .yaml, or a table")
     ],
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="file to write: .jsonl.gz for the workbench, .yaml, .csv ...")
+        Path,
+        typer.Argument(
+            metavar="OUT", help="output file: .jsonl.gz (for the workbench), .yaml, .csv, .tsv, .jsonl or .parquet"
+        ),
     ],
     secret: Secret = False,
 ) -> None:

@@ -53,7 +53,7 @@ OneQuery = Annotated[str | None, _grader_option("--query", help="id of a query, 
 PeoplesLabels = Annotated[
     Path | None, _label_option("--qrels", help="file of people's relevance labels; default: those in GRADES")
 ]
-MinLabel = Annotated[int, _label_option("--min-label", help="lowest label by people that counts as relevant")]
+MinLabel = Annotated[int, _label_option("--min-label", help="lowest human label that counts as relevant")]
 By = Annotated[
     _By,
     _label_option(
@@ -68,7 +68,11 @@ GradeMap = Annotated[
 ]
 OutTable = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", help="write the rows to this file instead of showing them: .csv, .jsonl ..."),
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="write the rows to this file instead of showing them: .csv, .tsv, .jsonl or .parquet",
+    ),
 ]
 _NOT_OF_LABELS: Final = "--prompt: this prompt labels passages without items; leave out --by, --min-grade and --map"
 

@@ -113,7 +113,7 @@ def make_answers(
 def make_bank(
     config: Config,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="file to write the test bank into: .jsonl, .yaml, .csv ...")
+        Path, typer.Option(metavar="FILE", help="output file for the test bank: .yaml, .csv, .tsv, .jsonl or .parquet")
     ],
     force: Force = False,
     retry_failed: RetryFailed = False,
@@ -245,13 +245,13 @@ def make_assignments(
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="file to write into which nuggets each answer states")
+        Path, typer.Option(metavar="FILE", help="output file for the nuggets that each answer states")
     ] = Path("assignments.jsonl"),
     documents_out: Annotated[
         Path,
         typer.Option(
             metavar="FILE",
-            help="file to write into which nuggets each document states, with 'assign: {texts: documents}'",
+            help="output file for the nuggets that each document states; needs 'assign: {texts: documents}' in CONFIG",
         ),
     ] = Path("passages.jsonl"),
     force: Force = False,

@@ -45,7 +45,7 @@ JudgeNamed = Annotated[
     typer.Option(
         "--judge",
         metavar="PROVIDER/MODEL",
-        help="for files of answers: the judge, such as openai/gpt-4.1-mini or lexical",
+        help="judge of the answers, if you name files of answers: such as openai/gpt-4.1-mini or lexical",
     ),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="use only the first N queries")]
@@ -54,7 +54,7 @@ ColumnsNamed = Annotated[
     typer.Option(
         "--column",
         metavar="NAME=COLUMN",
-        help="for files of answers: your column COLUMN is ragleague's column NAME, as in answer=text",
+        help="if you name files of answers: read their column COLUMN as NAME, as in answer=text",
     ),
 ]
 Save = Annotated[
@@ -62,7 +62,7 @@ Save = Annotated[
     typer.Option(
         "--save",
         metavar="FILE",
-        help="for files of answers: save the default configuration that the run uses as a YAML file",
+        help="if you name files of answers: save the configuration that the run assumes as this YAML file",
     ),
 ]
 
