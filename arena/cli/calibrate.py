@@ -250,7 +250,8 @@ def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, 
 def _require_tournament(sources: Sequence[str], table_options: Mapping[str, object]) -> None:
     if len(sources) > 1:
         raise InputError(
-            f"{sources[0]}, {sources[1]}: cannot be compared together; name one tournament, or only tables"
+            f"{sources[0]}, {sources[1]}: a tournament cannot be combined with other sources; "
+            "name it alone, or name only tables"
         )
     for option, value in table_options.items():
         if value:

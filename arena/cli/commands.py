@@ -51,20 +51,20 @@ _MAKE: Final = CommandGroup(
 _IMPORT: Final = CommandGroup(
     "Read recorded verdicts, or people's labels, into a store.",
     {
-        "verdicts": Command("transfer", "Import recorded verdicts as a tournament."),
+        "verdicts": Command("transfer", "Import a table of verdicts as a tournament."),
         "votes": Command("transfer", "Import people's labels into a tournament."),
     },
 )
 _EXPORT: Final = CommandGroup(
     "Write a tournament's data and results as tables.",
     {
-        "verdicts": Command("transfer", "Write the verdicts as a table."),
-        "labels": Command("transfer", "Write the relevance labels as a table."),
-        "query-labels": Command("transfer", "Write the mean relevance label of each query."),
-        "criteria": Command("transfer", "Write the grades by criterion."),
-        "qrels": Command("transfer", "Write the relevance labels as qrels."),
-        "data": Command("transfer", "Write queries, documents and answers into a folder."),
-        "votes": Command("transfer", "Write people's labels of the current texts."),
+        "verdicts": Command("transfer", "Write the judges' verdicts as a table."),
+        "labels": Command("transfer", "Write the judges' relevance labels as a table."),
+        "query-labels": Command("transfer", "Write the mean relevance label of each query as a table."),
+        "criteria": Command("transfer", "Write the judges' grades of answers by criterion as a table."),
+        "qrels": Command("transfer", "Write the judges' relevance labels as qrels."),
+        "data": Command("transfer", "Write the tables of queries, documents and answers into a folder."),
+        "votes": Command("transfer", "Write the labels that people gave to texts as they are now."),
     },
 )
 _CONVERT: Final = CommandGroup(
@@ -108,7 +108,7 @@ _BANK: Final = CommandGroup(
 _STORE: Final = CommandGroup(
     "Check a store, or copy it to another place.",
     {
-        "copy": Command("stores", "Copy a store to another place, of the same or the other kind of database."),
+        "copy": Command("stores", "Copy a store to a new SQLite file or to an empty PostgreSQL database."),
         "check": Command("stores", "Check a store for damage."),
     },
 )
@@ -116,8 +116,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Evaluate": {
         "demo": Command("demo", "Run a tournament offline on the bundled data."),
         "init": Command("demo", "Write a starter configuration and data to edit."),
-        "plan": Command("run", "Count the calls, tokens and cost of a run."),
-        "run": Command("run", "Judge what is missing and print the leaderboard."),
+        "plan": Command("run", "Count the calls, tokens and cost of a run; calls nothing."),
+        "run": Command("run", "Make the missing judgments and print the leaderboard."),
         "make": _MAKE,
         "gate": Command("compare", "Pass if a new agent is not worse than an old one."),
         "rate": Command("rate", "Rate agents from a table of verdicts alone."),
@@ -130,9 +130,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "agreement": Command("metrics", "Compare sets of relevance labels with people's.", many_values=True),
         "failures": Command("failures", "List failed judgments and answers, with causes."),
         "batches": Command("failures", "List, cancel or give up batches that are under way."),
-        "votes": Command("transfer", "Count people's labels by person and kind."),
-        "report": Command("report", "Write a report as one HTML file."),
-        "publish": Command("report", "Write a tournament as pages for any web server."),
+        "votes": Command("transfer", "Count the labels that people gave, by person and kind of label."),
+        "report": Command("report", "Write the report on a tournament as one HTML file."),
+        "publish": Command("report", "Write the results of a tournament as a static web site."),
         "ui": Command("report", "Open the web leaderboard of a store."),
     },
     "Data and banks": {

@@ -96,7 +96,7 @@ def run(
     details: Details = False,
     form: Form = "table",
 ) -> None:
-    """Make the judgments that are not in the store yet, and print the leaderboard.
+    """Make the missing judgments and print the leaderboard.
 
     If the configuration has a section 'synth' or 'agents', queries are generated and the agents are asked for answers
     first. With files of answers instead of a configuration, every pair of agents is compared on every query.
@@ -239,7 +239,7 @@ def plan(
     save: Save = None,
     form: Form = "table",
 ) -> None:
-    """Count the calls, tokens and cost of a run, without making any call.
+    """Count the calls, tokens and cost of a run; calls nothing.
 
     For a configuration that only generates queries, count the calls that generate them.
     """

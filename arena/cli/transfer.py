@@ -247,7 +247,7 @@ def export_votes(
     force: Force = False,
     form: JsonForm = "table",
 ) -> None:
-    """Write the labels that people gave; labels of texts that have changed since are left out.
+    """Write the labels that people gave to texts as they are now.
 
     'votes' counts the labels. 'calibrate --people' reads the files of verdicts, relevance labels and grades, and
     'nuggets score' reads those of nuggets. No command reads flags, which are people's remarks on games.

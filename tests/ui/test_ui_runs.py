@@ -100,7 +100,7 @@ def test_who_is_no_editor_cannot_start_or_stop(slow: Config, monkeypatch: pytest
     asked = page("runs")
     assert [one.label for one in asked.button] == []
     for act in (lambda: runs.start(own), lambda: runs.stop(own, None)):
-        with pytest.raises(InputError, match="does not allow"):
+        with pytest.raises(InputError, match="no longer allows"):
             act()
     assert not runs.is_alive(own)
 

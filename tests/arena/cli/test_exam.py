@@ -56,7 +56,7 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
     ("arguments", "said"),
     [
         (("exam", "score", "none.csv"), "none.csv: no such file"),
-        (("exam", "score", "table.csv"), "name the runs with --run"),
+        (("exam", "score", "table.csv"), "name the agents' ranked passages with --run"),
         (("exam", "score", "table.csv", "--items", "x*"), "no graded item has an id that matches the pattern 'x*'"),
         (("exam", "score", "table.csv", "--llm", "gpt"), "no grader has this model and prompt"),
         (("exam", "score", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
@@ -68,7 +68,7 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
         ),
         (("exam", "labels", "table.csv", "--out", "o.qrels", "--map", "4"), "'4' in the map of grades"),
         (("exam", "grid", "table.csv"), "exam grid: --query is missing: id of the query"),
-        (("exam", "summary", "table.csv", "--query", "z"), "no query 'z'"),
+        (("exam", "summary", "table.csv", "--query", "z"), "on query 'z'"),
         (("convert", "workbench", "table.csv", "folder"), "folder: name a .jsonl.gz file; the workbench"),
         (
             ("convert", "tables", "table.csv", "folder"),

@@ -82,7 +82,10 @@ def test_the_help_of_a_group_imports_no_command() -> None:
             "make queries: no option '--secret'; 'ragleague make queries --help' lists them",
         ),
         ("--vers", "no option '--vers'; did you mean '--version'?"),
-        ("make bank t.yaml", "make bank: --out is missing: file to write the test bank into: .jsonl, .yaml, .csv ..."),
+        (
+            "make bank t.yaml",
+            "make bank: --out is missing: output file for the test bank: .yaml, .csv, .tsv, .jsonl or .parquet",
+        ),
         ("make bank", "make bank: CONFIG is missing: YAML file with the configuration"),
         ("make bank t.yaml --out", "--out: a value is missing; write it after the option"),
         ("make bank t.yaml --out=b.csv --force=yes", "--force: takes no value; leave out what follows '='"),

@@ -254,7 +254,7 @@ def files(tmp_path: Path, monkeypatch: Any) -> None:
     [
         (("--answers", "runs.jsonl"), "--answers and --qrels go together"),
         (("--qrels", "labels.qrels"), "--answers and --qrels go together"),
-        (("--answers", "other.csv", "--qrels", "labels.qrels"), "other.csv: no answer of a scored run"),
+        (("--answers", "other.csv", "--qrels", "labels.qrels"), "other.csv: no answer belongs to a scored run"),
         (("--answers", "none.jsonl", "--qrels", "labels.qrels"), "none.jsonl"),
     ],
 )

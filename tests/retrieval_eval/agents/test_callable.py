@@ -113,7 +113,7 @@ def test_an_edited_file_is_another_agent(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "problem"),
     [
-        ("x = 1", "ask", "no function 'ask'; write it"),
+        ("x = 1", "ask", "no function 'ask'; define it there"),
         ("value = 7", "value", "no function 'value'"),
         ("def ask(:", "ask", "cannot be imported: SyntaxError"),
         ("raise ValueError('a\\nb')", "ask", "cannot be imported: ValueError: a b"),
