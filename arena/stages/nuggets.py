@@ -382,7 +382,8 @@ def read_cited(
     answers = [answer for answer in file_answers if answer.agent in runs and answer.query_id in topics]
     if not answers:
         raise InputError(
-            f"{', '.join(map(str, paths))}: no answer belongs to a scored run and a scored topic; check that run names and topic ids match"
+            f"{', '.join(map(str, paths))}: no answer belongs to a scored run and a scored topic; "
+            "check that run names and topic ids match"
         )
     labels = read_qrels(qrels).labels
     return cited_documents(answers, {}, labels), labels
