@@ -320,7 +320,7 @@ def test_a_reload_goes_on_where_it_was_with_what_was_chosen(page: Page, address:
     page.wait_for_selector("text=0 of 24 answers graded, 1 skipped")
     settle(page)
     shown = page.locator(".st-key-side-1").inner_text()
-    page.locator("[role=radiogroup]").first.locator("label").nth(4).click()
+    page.locator("[role=radiogroup]").first.locator("input").nth(4).evaluate("input => input.click()")
     page.reload()
     page.get_by_role("button", name="Skip").wait_for()
     settle(page)
