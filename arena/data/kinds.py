@@ -329,7 +329,7 @@ VERDICT: Final = _Games(
     means=ItemMeans(ends=(0.0, 1.0)),
     form=TaskForm(
         "vote",
-        "Which answer serves the one who asked better?",
+        "Which answer is better for the person who asked?",
         *("answer", "queries", "voted on"),
         "No game has a verdict yet.",
         lambda _: [
