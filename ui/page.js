@@ -204,11 +204,17 @@ const typed = (() => {
     if (!drawn.length || restored.has(drawn[0]) || !isDrawn()) return;
     restored.add(drawn[0]);
     const { task, places } = JSON.parse(sessionStorage.getItem("chosen") ?? "{}");
-    if (status().task === task) drawn.forEach((row, at) => row.querySelector("input:checked") || row.querySelectorAll("input")[places[at]]?.click());
+    if (status().task !== task) return;
+    for (const row of drawn) if (!row.querySelector("input:checked")) row.querySelectorAll("input")[places[row.ariaLabel]]?.click();
   };
+  // By the rows' names, as a page that is being drawn may have rows twice or in part.
   const keep = () => {
-    const places = rows(status().task).map((row) => [...row.querySelectorAll("input")].findIndex((input) => input.checked));
-    if (places.length) sessionStorage.setItem("chosen", JSON.stringify({ task: status().task, places }));
+    const places = {}, drawn = rows(status().task);
+    for (const row of drawn) {
+      const place = [...row.querySelectorAll("input")].findIndex((input) => input.checked);
+      if (place >= 0) places[row.ariaLabel] = place;
+    }
+    if (drawn.length) sessionStorage.setItem("chosen", JSON.stringify({ task: status().task, places }));
   };
   for (const kind of ["pagehide", "popstate"]) addEventListener(kind, keep);
   const watched = { childList: true, subtree: true, attributeFilter: ["data-test-script-state"] };
