@@ -12,11 +12,11 @@ from arena.boards.compare import OF_STAGE
 from arena.boards.gate.board import FORM, MARGIN, PAIRWISE, SHARE, SIGNED
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, Number, Percent, counted
+from arena.present.numbers import COUNT, Number, Percent, counted
 from arena.present.picture import nowhere
 from arena.present.table import Column, Table, fields
 from arena.results.cache import cached_games
-from arena.results.costs import AgentCosts, agent_costs
+from arena.results.costs import CostBoard, agent_costs
 from arena.results.games import GameTable
 from arena.results.ratings import Group, of_group
 from arena.results.scores import means_of
@@ -67,7 +67,7 @@ class PairBoard(Board, frozen=True, eq=False):
     margin: float
     pairs: Sequence[QueryPair]
     groups: Sequence[GroupPair]
-    costs: Sequence[AgentCosts]
+    costs: CostBoard
     queries: Mapping[str, Query]
 
     @property
@@ -92,10 +92,9 @@ class PairBoard(Board, frozen=True, eq=False):
 
     def details(self) -> list[Section]:
         """Sections on groups of queries and on costs; each is left out if it would be empty."""
-        lead = "An agent that is no worse overall may be worse on one kind of query."
+        lead = "No worse overall may be worse on one kind of query. Intervals hold for all groups of a column together."
         groups = Section("groups", "By group of queries", lead, [self.group_table()])
-        costs = Section("costs", "Costs", "", [self.cost_table()])
-        return [*([groups] if self.groups else []), *([costs] if any(cost.known for cost in self.costs) else [])]
+        return [*([groups] if self.groups else []), *self.costs.sections()]
 
     def scores_line(self, pair: QueryPair) -> str:
         form, signed = self._forms
@@ -137,23 +136,6 @@ class PairBoard(Board, frozen=True, eq=False):
             Column("difference", "New less old", signed),
         )
         return Table("pairs", "", columns, rows)
-
-    def cost_table(self) -> Table:
-        rows = [
-            {"agent": costs.agent, "answered": costs.answered}
-            | {"latency": costs.latency_s.median, "cost": costs.cost_usd.mean}
-            | {"input": costs.input_tokens.mean, "output": costs.output_tokens.mean}
-            for costs in self.costs
-        ]
-        columns = (
-            Column("agent", "Agent"),
-            Column("answered", "Answered", COUNT),
-            Column("latency", "Latency, median", SECONDS),
-            Column("cost", "Cost of a query", MONEY),
-            Column("input", "Tokens in", POINTS),
-            Column("output", "Tokens out", POINTS),
-        )
-        return Table("costs", "", columns, rows)
 
 
 def pair_board(
@@ -203,7 +185,7 @@ def pair_board(
         margin,
         sorted(pairs, key=lambda pair: pair.difference),
         groups,
-        sorted(costs, key=lambda costs: costs.agent != new),
+        CostBoard(tuple(sorted(costs, key=lambda costs: costs.agent != new))),
         data.queries,
     )
 
