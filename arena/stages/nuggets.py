@@ -23,11 +23,8 @@ from judges.errors import ConfigError, DataError, InputError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
 from judges.types import Answer, Judgment, Prompt, Query, Task
-from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.nuggets.files import read_banks
-from retrieval_eval.nuggets.scores import ScoreTable
 from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, kept_nuggets, updated_list, windows
-from retrieval_eval.scores.citations import Cited, cited_documents
 
 _TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
 """Placeholder nugget of twelve words for plans, which put a number before it so that all nuggets differ."""
@@ -362,31 +359,6 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
     chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
     others = dict.fromkeys(("synth", "retrieval", "pairwise", "criteria", "exam"))
     return config.model_copy(update={**others, "agents": {}, "further": {}, "name": name, "nuggets": chosen}), data
-
-
-def read_cited(
-    paths: Sequence[Path], qrels: Path, table: ScoreTable
-) -> tuple[dict[tuple[str, str], Cited], Mapping[str, Mapping[str, int]]]:
-    """Read the documents that each run's answer to each topic cites, and the relevance labels of documents by topic.
-
-    Args:
-        paths: answers as tables or in the format of the TREC RAG track.
-        qrels: file of relevance labels.
-        table: a table of scores; only answers of its runs to its topics are read.
-
-    Raises:
-        InputError: a file cannot be read, or has no answer of these runs to these topics.
-    """
-    runs, topics = set(table.runs), set(table.topics)
-    file_answers = (answer for path in paths for _, answer in read_answers(path))
-    answers = [answer for answer in file_answers if answer.agent in runs and answer.query_id in topics]
-    if not answers:
-        raise InputError(
-            f"{', '.join(map(str, paths))}: no answer belongs to a scored run and a scored topic; "
-            "check that run names and topic ids match"
-        )
-    labels = read_qrels(qrels).labels
-    return cited_documents(answers, {}, labels), labels
 
 
 def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
