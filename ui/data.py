@@ -37,7 +37,7 @@ from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Judgment, label_of
 from retrieval_eval.scores.metrics import Labels
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -27,7 +27,7 @@ from arena.results.scores import answer_scores
 from arena.store import Store
 from judges.types import Query
 from retrieval_eval.nuggets.types import Assignment, Support
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80

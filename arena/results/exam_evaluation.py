@@ -29,7 +29,7 @@ from retrieval_eval.exam.scores import (
     places,
 )
 from retrieval_eval.scores.metrics import Labels
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import Clusters
 from retrieval_eval.stats.scores import Scores
 

@@ -27,11 +27,10 @@ from arena.store import Store, Wanted, missing
 from arena.store.agents import AgentQuery, AgentReplies
 from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec, price_of
-from judges.types import Answer, Document, Query, Retrieved, Task
+from judges.types import CITATIONS, Answer, Document, Query, Retrieved, Task
 from judges.writing import CHARACTERS_PER_TOKEN, estimated_tokens
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, judges_of_agents
-from retrieval_eval.agents.types import CITATIONS
 
 ANSWER: Final = 4_000
 """Assumed length in characters of an answer whose agent declares no limit on it."""

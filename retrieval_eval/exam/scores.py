@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
-from retrieval_eval.stats.arrays import Floats, Ints
+from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 from retrieval_eval.stats.scores import Gaps, Scores, over_the_known

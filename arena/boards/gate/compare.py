@@ -30,7 +30,7 @@ from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import GameOutcome
-from retrieval_eval.stats.arrays import Bools
+from retrieval_eval.stats import Bools
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.paired import Paired, level_of_look, paired
 from retrieval_eval.stats.scores import Scores, shares
