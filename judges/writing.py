@@ -1,4 +1,4 @@
-"""Splits texts of any script into words, search terms and tokens, and counts them.
+"""Splits texts of any script into words, search terms, tokens and passages, and counts them.
 
 Chinese, Japanese, Thai, Lao, Khmer and Burmese have no spaces between words. There each character, with its combining
 marks, counts as a word, and search terms are pairs of neighbouring characters, which need no dictionary. Korean search
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, groupby, pairwise
 from typing import Final, TypeAlias
@@ -105,6 +105,36 @@ def token_spans(text: str) -> list[Span]:
     """
     pattern = _PLAIN_TOKEN if _is_plain(text) else _pattern("tokens")
     return [match.span() for match in pattern.finditer(text)]
+
+
+_PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
+_SENTENCE_END = re.compile(f"[.!?{SENTENCE_STOPS}][\"'\u201d\u2019\u300d\u300f\uff09)\\]]*$")
+
+
+def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterator[Span]:
+    """Yields spans of at most ``most`` words or tokens (``units``) of a text; neighbours share ``overlap`` units."""
+    if most < 1 or not 0 <= overlap < most:
+        raise ValueError(f"the size must be at least 1 and the overlap from 0 to size - 1, not {most} and {overlap}")
+    first = 0
+    while first < len(units):
+        last = _last_unit(text, units, first, most, overlap)
+        yield units[first][0], units[last][1]
+        first = last + 1 if last == len(units) - 1 else last + 1 - overlap
+
+
+def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap: int) -> int:
+    """Index of the last unit in the span that begins with unit ``first`` and has at most ``most`` units.
+
+    A span ends between paragraphs if possible, else after a sentence, else between words.
+    """
+    latest = first + most - 1
+    if latest >= len(units) - 1:
+        return len(units) - 1
+    candidates = range(latest, first + overlap - 1, -1)
+    between_paragraphs = (unit for unit in candidates if _PARAGRAPH.search(text, units[unit][1], units[unit + 1][0]))
+    after_sentence = (unit for unit in candidates if _SENTENCE_END.search(text, *units[unit]))
+    between_words = (unit for unit in candidates if units[unit][1] < units[unit + 1][0])
+    return next(chain(between_paragraphs, after_sentence, between_words), latest)
 
 
 def words_of(text: str) -> list[str]:

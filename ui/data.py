@@ -27,8 +27,7 @@ from arena.data.dataset import groupings
 from arena.results.agreement import compare_with_people, spending, styles_of
 from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
 from arena.results.documents import LabelSource
-from arena.results.exam import exam_study
-from arena.results.exam_evaluation import Study
+from arena.results.exam import Study, exam_study
 from arena.results.nuggets import nugget_results
 from arena.results.outcomes import labels_by_judge as read_labels_by_judge
 from arena.results.outcomes import labels_of

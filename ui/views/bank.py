@@ -18,7 +18,7 @@ from arena.data.safe_files import save_bank
 from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table
-from arena.results.exam_evaluation import Study
+from arena.results.exam import Study
 from arena.stages.exam import require_usable
 from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item, read_bank
