@@ -151,10 +151,11 @@ _DESCRIBED: Final[dict[str, str | CriterionSection]] = {
 }
 
 
-class _CriteriaFile(RootModel[dict[str, str | CriterionSection | None]]):
+class _CriteriaFile(RootModel):  # type: ignore[type-arg]  # one with a type argument is built at once
     """A YAML file of criteria; its content has the form of the key ``criteria.names``."""
 
     model_config = ConfigDict(defer_build=True)
+    root: dict[str, str | CriterionSection | None]
 
 
 def _written_out(criteria: Iterable[Criterion], scale: tuple[int, int]) -> dict[str, Any]:
