@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from time import time
 from typing import Annotated
 
 import typer
@@ -81,12 +82,21 @@ def gate(
     tournament: Tournament = None,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AGENT", help="ask this agent, NEW or OLD, every query anew first: its system has changed"
+        ),
+    ] = None,
     form: Form = "table",
 ) -> None:
     """Pass if a new agent is not worse than an old one.
 
     With a configuration it first runs the missing judgments; with an adaptive schedule it stops as soon as the games
     decide. With a store or --tournament it judges nothing. Without --on it compares the agents by the games they won.
+
+    Answers that are in the store are used again, and the output says when they were made; --ask makes new ones. A run
+    that was stopped while asking goes on without --ask.
 
     With --by it passes only if the new agent is not shown to be worse on any group of queries either.
 
@@ -97,10 +107,14 @@ def gate(
     for out in filter(None, (junit, report)):
         require_writable(out)
     if tournament is None and source.endswith((".yaml", ".yml")):
-        board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, by, retry_failed, log_json)
+        board = _judge_and_compare(
+            Path(source), new, old, on or ["pairwise"], margin, by, retry_failed, ask or [], log_json
+        )
     else:
+        if ask:
+            raise InputError(f"--ask {ask[0]}: a store is only looked at; name the configuration")
         with open_tournament(source, tournament) as (store, name):
-            board = stored.compare(store, name, new, old, on=on or ["pairwise"], margin=margin, by=by)
+            board = stored.compare(store, name, new, old, on=on or ["pairwise"], margin=margin, by=by, since=time())
     show_gate(board, form)
     if junit is not None:
         with open_replacing(junit) as raw:
@@ -112,10 +126,28 @@ def gate(
 
 
 def _judge_and_compare(
-    config: Path, new: str, old: str, on: list[str], margin: float, by: str, retry_failed: bool, log_json: Path | None
+    config: Path,
+    new: str,
+    old: str,
+    on: list[str],
+    margin: float,
+    by: str,
+    retry_failed: bool,
+    ask: list[str],
+    log_json: Path | None,
 ) -> GateBoard:
     loaded = load_config(config)
     with traced_to(log_json) as trace:
         return decide(
-            loaded, new, old, watching, print_part, on=on, margin=margin, by=by, retry_failed=retry_failed, trace=trace
+            loaded,
+            new,
+            old,
+            watching,
+            print_part,
+            on=on,
+            margin=margin,
+            by=by,
+            retry_failed=retry_failed,
+            ask=ask,
+            trace=trace,
         )
