@@ -400,18 +400,23 @@ def pair_orders(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -
     """
     first, *others = drawn
     level = 1 - (1 - LEVEL) / len(drawn)
-    orders = []
+    orders: list[PairOrders] = []
+    known: dict[tuple[str, ...], JointDifferences] = {}
+
+    def joint(method: Drawn, agents: tuple[str, ...]) -> JointDifferences:
+        key = (method.name, *agents)
+        if key not in known:
+            known[key] = _joint(method, agents, min(seen[method.name][name] for name in agents), level)
+        return known[key]
+
     for other in others:
-        agents = _comparable((first, other), seen)
+        agents = tuple(_comparable((first, other), seen))
         if len(agents) < 2:
             continue
-        joints = [
-            _joint(method, agents, min(seen[method.name][name] for name in agents), level) for method in (first, other)
-        ]
         ranks = [competition_ranks(np.round(_points_of(method, agents), _DECIMALS)) for method in (first, other)]
         by_first, by_other = (np.sign(np.subtract.outer(places, places)).T.astype(np.int8) for places in ranks)
-        certain = joints[0].different & joints[1].different
-        orders.append(PairOrders(other.name, tuple(agents), by_first, by_other, certain))
+        certain = joint(first, agents).different & joint(other, agents).different
+        orders.append(PairOrders(other.name, agents, by_first, by_other, certain))
     return tuple(orders)
 
 

@@ -39,7 +39,7 @@ large differences.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Final, Literal, TypeAlias
 
@@ -112,6 +112,7 @@ def paired(
     level: float = 0.95,
     looks: Sequence[float] = (),
     any_look: bool = False,
+    symmetric: bool = False,
 ) -> Paired:
     """Compare two systems by their differences, new minus old.
 
@@ -126,6 +127,8 @@ def paired(
             queries). Replaces ``known``, which counts missing turns as completely lost or won.
         looks: the share of all queries that was judged at each look, the present one last; see ``level_of_look``.
         any_look: whether the interval must be valid for any number of looks while queries are added.
+        symmetric: whether equal systems make a difference as likely as its opposite, as in games; see
+            ``symmetric_interval``. It has no effect together with ``any_look``.
 
     Raises:
         InputError: the margin or level is outside its range.
@@ -142,7 +145,7 @@ def paired(
     signs = (int((d > _SMALLEST).sum()), int((np.abs(d) <= _SMALLEST).sum()), int((d < -_SMALLEST).sum()))
     share = np.broadcast_to(np.asarray(known, np.float64), x.shape)
     unknown = missing + float((1 - share).sum())
-    if bounds is not None:
+    if bounds is not None and d.size + missing:
         lowest, highest = np.clip((1 + np.asarray(bounds, np.float64).mean(axis=1) / reach) / 2, 0, 1).tolist()
     elif d.size + missing:
         lowest, highest = (float((share * x).sum() + figure * unknown) / (x.size + missing) for figure in (0, 1))
@@ -150,11 +153,12 @@ def paired(
     if not d.size:
         return Paired(Estimate(None, n=0), "undecided", margin, *signs, missing, False, None, ends)
     look_level = level_of_look(looks, level) if looks else level
-    low, high = interval(x, look_level, any_look=any_look)
+    symmetric = symmetric and not any_look
+    low, high = symmetric_interval(x, look_level) if symmetric else interval(x, look_level, any_look=any_look)
     interval_verdict = _verdict(low, high, null)
     verdict = _verdict(min(low, lowest), max(high, highest), null)
     more = _more(x, null, level, any_look=any_look) if interval_verdict == "undecided" and d.size > 1 else None
-    method = "confidence sequence" if any_look else "alpha spending" if looks else LIKELIHOOD
+    method = "confidence sequence" if any_look else "alpha spending" if looks else "t" if symmetric else LIKELIHOOD
     estimate = Estimate(float(d.mean()), reach * (2 * low - 1), reach * (2 * high - 1), d.size, method)
     if d.size < 2:
         estimate = replace(estimate, low=None, high=None)
@@ -169,6 +173,20 @@ def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> 
     if not any_look:
         return mean_interval(x, level, times=times)
     return _low_of_any_look(x, level, times), 1 - _low_of_any_look(1 - x, level, times)
+
+
+def symmetric_interval(x: Floats, level: float) -> tuple[float, float]:
+    """Student's interval of the mean of figures in [0, 1], shape (n,), for tests on small groups of queries.
+
+    If two agents are equal, a win and a loss are equally likely, so their differences are symmetric and rare large
+    losses cannot hide. The interval is then narrower than that of ``interval``, above all at high levels. If all
+    figures are equal, it is that of ``interval``.
+    """
+    spread = float(x.std(ddof=1)) if x.size > 1 else 0.0
+    if spread < _SMALLEST:
+        return interval(x, level, any_look=False)
+    mean, half = float(x.mean()), student(level, x.size) * spread / math.sqrt(x.size)
+    return max(0.0, mean - half), min(1.0, mean + half)
 
 
 def _verdict(low: float, high: float, null: float) -> GateVerdict:
@@ -437,6 +455,24 @@ def holm(p: NDArray[np.float64]) -> Floats:
     corrected = np.empty(p.size)
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(factor * p[order]))
     return corrected
+
+
+def holm_levels(tests: int, rejected: Callable[[int, float], bool], level: float = 0.95) -> list[float]:
+    """The confidence level at which Holm's procedure tests each of several hypotheses by its interval.
+
+    ``rejected(test, level)`` says whether the interval at this level excludes the hypothesis. The intervals at the
+    returned levels decide as Holm's procedure does: one that excludes its hypothesis is a rejection.
+    """
+    levels, left = [level] * tests, list(range(tests))
+    while left:
+        tested = 1 - (1 - level) / len(left)
+        for test in left:
+            levels[test] = tested
+        still = [test for test in left if not rejected(test, tested)]
+        if len(still) == len(left):
+            break
+        left = still
+    return levels
 
 
 def _holm_defined(p: Floats) -> Floats:
