@@ -34,7 +34,7 @@ def draw(*parts: Block | Section) -> None:
         elif isinstance(part, Table):
             show_table(part)
         elif isinstance(part, Commands):
-            st.code("\n".join(part.lines), language=None)
+            st.code("\n".join(part.lines), language=None, wrap_lines=True)
         elif isinstance(part, Chart):
             st.markdown(html_block(part), unsafe_allow_html=True)  # st.html removes SVG
         else:

@@ -397,7 +397,7 @@ def heading_of(kind: str) -> str:
 
 
 def label_of_query(query_id: str, query: Query) -> str:
-    return f"{query_id}: {clipped(query.text, 60)}"
+    return f"{query_id}: {clipped(query.text, 200)}"
 
 
 def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
