@@ -39,7 +39,7 @@ _INLINE_WIDTH: Final = 260
 _LETTER, _TALL = 6.5, 12
 """Width of a letter and height of a text line, in pixels."""
 _INLINE: Final = 1.25
-"""Enlargement of letters in charts on pages, whose plots are narrower: a phone shows the whole chart, and text 13 px tall."""
+"""Enlargement of letters in charts on pages; their plots are narrower, so that a phone shows them at full size."""
 _MOST_NAMED: Final = 30
 _NAME: Final = 40
 _STEP: Final = 26
@@ -109,7 +109,7 @@ def inline_svg(picture: Chart) -> str:
 def _root(drawing: _Drawing, font_size: float = 11) -> str:
     size = f'width="{drawing.width:.0f}" height="{drawing.height:.0f}"'
     box = f'viewBox="0 0 {drawing.width:.0f} {drawing.height:.0f}"'
-    style = 'font-family="Arial, Liberation Sans, sans-serif" font-size="{font_size:g}" fill="currentColor"'
+    style = f'font-family="Arial, Liberation Sans, sans-serif" font-size="{font_size:g}" fill="currentColor"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} {style}>{drawing.body}</svg>'
 
 

@@ -207,7 +207,8 @@ def _aligned(picture: Aligned) -> str:
                 panel_cells += cells
             elif panel_scale is not None:
                 panel_cells += _in_strip(panel.marks.get(row), panel.form, panel_scale, dense=dense)
-        rows += f'<tr{attribute}><th scope="row"><span class="rank">{place}</span> <span class="who">{name}</span></th>{panel_cells}</tr>'
+        head = f'<span class="rank">{place}</span> <span class="who">{name}</span>'
+        rows += f'<tr{attribute}><th scope="row">{head}</th>{panel_cells}</tr>'
     kind = "cells aligned" + " dense" * dense
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(picture.words)}"><table class="{kind}">'
@@ -257,7 +258,7 @@ def linked(markup: str, link: str) -> str:
 
 
 def clamped(name: str, cell: str = "") -> str:
-    """HTML of a name, or ``cell`` in its place; CSS cuts a very long name after some lines, and a tooltip has all of it."""
+    """HTML of a name, or ``cell`` in its place; CSS cuts a very long name, and a tooltip has all of it."""
     cell = cell or escaped(name)
     return f'<span class="clamped" title="{escaped(name)}">{cell}</span>' if len(name) > _LONG_NAME else cell
 

@@ -219,7 +219,7 @@ _FLAG_LETTERS: Final = ("\U0001f1e6", "\U0001f1ff")
 
 
 def _joins(text: str, at: int) -> bool:
-    """Whether the character is a joiner whose neighbours need it, by the emoji standard (UTS 51) or RFC 5892, A.1, A.2."""
+    """Whether the character is a joiner that its neighbours need (UTS 51; RFC 5892, A.1 and A.2)."""
     if text[at] not in _JOINERS or not 0 < at < len(text) - 1:
         return False
     before, after = text[at - 1], text[at + 1]
