@@ -70,9 +70,9 @@ class _Axis(NamedTuple):
         for place, tick in enumerate(self.scale.ticks):
             x = self.left + self.width * place / (len(self.scale.ticks) - 1)
             body += _line(x, top, x, top + height, stroke_opacity=0.25)
-            body += _text(x, top + height + _TALL + 2, tick, text_anchor="middle")
+            body += _text(x, top + height + _TALL + 4, tick, text_anchor="middle")
         middle = self.left + self.width / 2
-        return body + _text(middle, top + height + 2.5 * _TALL, title, text_anchor="middle")
+        return body + _text(middle, top + height + 2.75 * _TALL, title, text_anchor="middle")
 
 
 def svg(*pictures: Picture) -> str:

@@ -12,6 +12,7 @@ from arena.data.dataset import texts_of
 from arena.present.blocks import Block
 from arena.present.picture import Chart, Whiskers
 from arena.present.table import Table
+from arena.results.ratings import Leaderboard
 from ui import data, onward
 from ui.address import link, unfold
 from ui.show import draw, show_table
@@ -27,6 +28,7 @@ judged = data.judged(judged_on)
 
 
 def show(source: data.Source) -> None:
+    board = data.board(source)  # first, as it takes longest and says so
     full_board, opening = _opening(source)
     charts = [block for block in opening if isinstance(block, Chart)]
     for block in opening:
@@ -34,7 +36,7 @@ def show(source: data.Source) -> None:
             show_table(block, saved=False)  # "More" has all of it
         elif not isinstance(block, Chart):
             draw(block)
-    _say_what_is_missing(source)
+    _say_what_is_missing(source, board)
     for chart, column in zip(charts, st.columns(max(len(charts), 1)), strict=False):
         with column:
             draw(chart)
@@ -46,8 +48,7 @@ def show(source: data.Source) -> None:
                     draw(replace(section, blocks=blocks))
 
 
-def _say_what_is_missing(source: data.Source) -> None:
-    board = data.board(source)
+def _say_what_is_missing(source: data.Source, board: Leaderboard) -> None:
     if not board.coverage:
         onward.add("Nothing is planned in this tournament.", onward.PAIRWISE, source)
     for sentence in missing(board):
