@@ -32,7 +32,7 @@ from arena.store.annotations import Annotations
 from arena.store.outcomes import LabelResults
 from judges.errors import CAUSES
 from judges.types import Document, JudgeFailure, Judgment, Query, Task, Verdict, label_of
-from retrieval_eval.stats.arrays import Bools, Floats
+from retrieval_eval.stats import Bools, Floats
 
 GameEnding: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
 Apart: TypeAlias = Literal["the two orders", "the judges"]

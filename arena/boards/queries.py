@@ -22,12 +22,12 @@ from arena.ratings.results import Ratings
 from arena.ratings.separation import GamesOfAgent, QueryFigures, Standings, Unlike, divided, separations, standings
 from arena.results.cache import Cache, cached_games
 from arena.results.documents import QueryLabels, query_labels
-from arena.results.exam_evaluation import Study
+from arena.results.exam import Study
 from arena.results.scores import answer_scores
 from arena.store import Store
 from judges.types import Query
 from retrieval_eval.nuggets.types import Assignment, Support
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST, _LONGEST_TEXT = 80, 200

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from arena.boards.bank import BankEditBoard, ItemEffect, exam_effects, item_line, items_table
 from arena.boards.exam import answers_table, exam_board, spurious_table, uncovered_table
 from arena.boards.retrieval import WHOSE
+from arena.data.safe_files import save_bank
 from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table
-from arena.results.exam_evaluation import Study
-from arena.stages.exam import require_usable, save_bank
+from arena.results.exam import Study
+from arena.stages.exam import require_usable
 from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item, read_bank
 from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item, ItemEdit, described, diff, edited_bank
