@@ -41,7 +41,7 @@ _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
 """In a matrix with more rows or columns than this, a cell has room for a figure only."""
 _LONG: Final = 5
-_LONG_NAME: Final = 60
+_LONG_NAME: Final = 240
 _MOST_STEPS_OF_STRIP: Final = 2.5
 _SHADES: Final = 10
 
@@ -252,7 +252,8 @@ def _kind(picture: Aligned, kind: str) -> str:
 
 def _row_head(picture: Aligned, number: int, row: str) -> str:
     name = linked(clamped(row), picture.links.get(row, ""))
-    return f'<th scope="row" title="{escaped(row)}"><span class="rank">{number}</span> {name}</th>'
+    head = f'<span class="rank">{number}</span> <span class="who">{name}</span>'
+    return f'<th scope="row" title="{escaped(row)}">{head}</th>'
 
 
 def _in_strip(panel: Strip, row: str, scale: Scale) -> str:
@@ -303,7 +304,7 @@ def linked(markup: str, link: str) -> str:
 
 
 def clamped(name: str, cell: str = "") -> str:
-    """HTML of a name, or ``cell`` in its place; CSS cuts a long name after a few lines, and a tooltip has all of it."""
+    """HTML of a name, or ``cell`` in its place; CSS cuts a very long name, and a tooltip has all of it."""
     cell = cell or escaped(name)
     return f'<span class="clamped" title="{escaped(name)}">{cell}</span>' if len(name) > _LONG_NAME else cell
 

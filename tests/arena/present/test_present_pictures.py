@@ -197,7 +197,9 @@ def test_a_large_matrix_keeps_its_figures_and_drops_what_stands_below_them() -> 
 
 
 def test_a_chart_names_the_dots_that_have_room_and_no_quiet_one() -> None:
-    drawn = inline_svg(replace(FRONT, dots=[*FRONT.dots, Dot(2, 1100, "beside"), Dot(2, 1100, "covered")]))
+    drawn = inline_svg(
+        replace(FRONT, dots=[*FRONT.dots, Dot(2, 1100, "beside"), Dot(2, 1100, "left"), Dot(2, 1100, "covered")])
+    )
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
     assert {"fast", "poor", "even", "beside"} <= set(texts)
     assert not {"covered", "behind"} & set(texts)
@@ -264,6 +266,7 @@ def test_an_axis_of_ranks_has_whole_numbers_at_equal_distances(last: int, ticks:
 
 def test_many_panels_are_wrapped_in_parts_of_equal_size() -> None:
     strip, grid = SIDE_BY_SIDE.panels[0], SIDE_BY_SIDE.panels[1]
+    assert svg(replace(SIDE_BY_SIDE, panels=[grid])).count(">Wins</text>") == 1
     many = replace(SIDE_BY_SIDE, panels=[*[strip] * 8, grid])
     assert [len(block) if isinstance(block, list) else block for block in many.blocks] == [4, 4, grid]
     assert html(many).count("<thead>") == 3
