@@ -20,7 +20,7 @@ from arena.boards.ratings import (
 from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
 from arena.config.stages import further_stages
-from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
+from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
 from arena.present.numbers import (
     ALIGNED,
     COUNT,
@@ -77,7 +77,7 @@ _NAMED: Final = 3
 _NAME: Final = 20
 """Length to which a terminal shortens agents' names; names stay longer where they would become equal."""
 _WIDTH, _LINES = 80, 25
-_FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 1), (6, 0))
+_FITTING: Final = ((100, 3), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 1))
 """Numbers of agents and of reasons to show: each pair is tried in this order until the text fits the screen."""
 _REASONS: Final = 3
 """Number of reasons, and of next steps, that pages and reports show at most; the checks below have all."""
@@ -163,7 +163,8 @@ class TournamentBoard(Board, frozen=True):
             names = told_apart([row["agent"] for row in table.rows], _NAME)
             rows = [{**row, "agent": name} for row, name in zip(table.rows, names, strict=True)]
             table = first(replace(table, rows=rows), agents, "--details")
-        closing = [in_short(checks), *self._schedule(self.conclusion), *missing(self.board), *more]
+        named: Sequence[Status] = ("failed", "unknown") if reasons >= _REASONS else ("failed",)
+        closing = [in_short(checks, named), *self._schedule(self.conclusion), *missing(self.board), *more]
         return [
             Section("conclusion", self.conclusion.headline, "", [card]),
             Section("leaderboard", "Leaderboard", "", [] if table is None else [table]),
@@ -269,7 +270,7 @@ class TournamentBoard(Board, frozen=True):
         return {
             **row,
             "group": row.get("group") or None,
-            "ranks": COUNT.between(row.get("rank_low"), row.get("rank_high")),
+            "ranks": COUNT.between(row["rank_low"], row["rank_high"]) if row.get("rank_low") else None,
             "share": (row["wins"] + row["ties"] / 2) / row["games"] if row.get("games") else None,
             "grade": sum(grades) / len(grades) if grades else None,
         }
