@@ -80,7 +80,7 @@ _WIDTH, _LINES = 80, 25
 _FITTING: Final = ((100, 3), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 1))
 """Numbers of agents and of reasons to show: each pair is tried in this order until the text fits the screen."""
 _REASONS: Final = 3
-"""Number of reasons, and of next steps, that pages and reports show at most; the checks below have all."""
+"""Number of reasons that pages and reports show at most; the checks below have all."""
 _STAGES: Final = (
     Column("stage", "Stage"),
     Column("share", "Done", PERCENT),
@@ -189,8 +189,8 @@ class TournamentBoard(Board, frozen=True):
     ) -> list[Block]:
         """What every output shows first: page, report, published pages, notebook and terminal.
 
-        ``reasons`` is the largest number of reasons, and of next steps, to show; ``checks`` and ``link`` are addresses
-        of the checks and of an agent's page.
+        ``reasons`` is the largest number of reasons to show, and of next steps but one; ``checks`` and ``link`` are
+        addresses of the checks and of an agent's page.
         """
         board, (conclusion, trust) = self.board, self.verdict()
         headline, sentence = conclusion.headline, conclusion.sentence
@@ -211,7 +211,7 @@ class TournamentBoard(Board, frozen=True):
             self._facts(),
             board.tournament,
             conclusion.why[:reasons],
-            conclusion.next[:reasons],
+            conclusion.next[: reasons + 1],
         )
         return [
             card,
