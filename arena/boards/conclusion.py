@@ -88,7 +88,9 @@ class Conclusion(Struct, frozen=True):
         """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
         failed = [check for check in checks if check.status == "failed" and check.name != self.headline]
         failed.sort(key=lambda check: check.name != NO_CONFLICT)
-        conflict = [check.remedy for check in failed if check.name == NO_CONFLICT]  # more of the same would not settle it
+        conflict = [
+            check.remedy for check in failed if check.name == NO_CONFLICT
+        ]  # more of the same would not settle it
         steps = _once((*conflict, more, *(check.remedy for check in failed)))
         reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
         weighed = replace(self, why=reasons, next=steps)
