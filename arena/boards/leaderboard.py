@@ -547,7 +547,8 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
     queries = store.queries(board.tournament)
     column, value = board.group or ("", "")
     asked = sum(not column or query.metadata.get(column) == value for query in queries.values())
-    return TournamentBoard(board, **people, asked=asked, judged=judged_on(store, board.tournament))
+    judged = judged_on(store, board.tournament) if any(stage.judged for stage in board.coverage.values()) else ""
+    return TournamentBoard(board, **people, asked=asked, judged=judged)
 
 
 def judged_on(store: Store, tournament: str) -> str:
