@@ -397,7 +397,7 @@ class Report(Struct, frozen=True):
 
         Terms that the opening's key explains are left out.
         """
-        sections = reversed([*self.sections, *self.appendix])
+        sections = reversed([*self.sections, *self.appendix] if self.appendix else [])
         terms = {term: section.title for section in sections for term in _terms(section.blocks)}
         kept = {term: "" if term in TERMS.items() else where for term, where in terms.items() if term not in self.key}
         return dict(sorted(kept.items(), key=lambda entry: entry[0][0].casefold()))
