@@ -1,4 +1,4 @@
-"""A tournament's report as one HTML page: leaderboard, trust, settings, effort, and how to reproduce the figures."""
+"""A tournament's report as one HTML page, a memo of two printed pages with a folded appendix, and its web site."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import platform
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -29,7 +29,7 @@ from arena.boards.trust import PEOPLE, in_short
 from arena.config.settings import StoredSettings
 from arena.config.stages import all_tasks
 from arena.data.dataset import Dataset, texts_of
-from arena.present.blocks import Block, Board, Check, Checks, Commands, Remarks, Section, Thread
+from arena.present.blocks import Block, Board, Check, Checks, Commands, Remarks, Section, Thread, VerdictCard
 from arena.present.files import MARK, Report, render, style_sheet
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted, listed
 from arena.present.picture import Chart, Matrix, Whiskers, nowhere
@@ -174,7 +174,9 @@ class TournamentReport(Board, frozen=True):
             )
         lead = "As stored with the tournament. Keys are never stored."
         blocks = [*_judges(settings), *_settings(settings)]
-        return [*sections.values(), Section("settings", "Settings, prompts and models", lead, blocks)]
+        sections["settings"] = Section("settings", "Settings, prompts and models", lead, blocks)
+        said = {line for section in self.memo() for block in section.blocks for line in _lines(block)}
+        return [*_said_once(sections.values(), said)]
 
     def page(self, made: datetime, link: Callable[[str], str] = nowhere) -> Report:
         opening = self.shown.opening(self.counts["queries"], self.judged, link=link)
@@ -192,6 +194,33 @@ class TournamentReport(Board, frozen=True):
 
     def written(self, made: datetime) -> str:
         return f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}"
+
+
+def _lines(block: Block) -> Sequence[str]:
+    return block.items if isinstance(block, Remarks) else block.notes if isinstance(block, Table) else ()
+
+
+def _said_once(sections: Iterable[Section], said: set[str]) -> Iterator[Section]:
+    """Leave out sentences in ``said`` or an earlier section, and checks of one, which a judge's card lists in brief."""
+    checked: set[Check] = set()
+    for section in sections:
+        is_card = any(isinstance(block, VerdictCard) for block in section.blocks)
+        blocks: list[Block] = []
+        for block in section.blocks:
+            lines = [line for line in _lines(block) if line not in said]
+            if isinstance(block, Remarks):
+                blocks += [Remarks(lines)] if lines else []
+            elif isinstance(block, Checks):
+                new = [check for check in block.items if check not in checked]
+                again = [check for check in block.items if check in checked and is_card]
+                blocks += [Checks(new)] if new else []
+                blocks += [Checks(again, brief=True)] if again else []
+                checked.update(new)
+            else:
+                blocks.append(replace(block, notes=lines) if isinstance(block, Table) else block)
+            said.update(lines)
+        if blocks:
+            yield replace(section, blocks=blocks)
 
 
 def _in_lines(checks: Sequence[Check]) -> list[Block]:
