@@ -1,7 +1,7 @@
 """Pictures of pages and report, from the project's root: ``python -m docs.make_screenshots STORE OUT_DIR``.
 
 Starts the server on a store, or on a YAML file as one who edits does, opens each page in the system's Chromium and
-writes one PNG file per page, and one of the report with its appendix folded. Those of ``docs/exam.md`` and ``docs/nuggets.md``
+writes one PNG file per page, and one of the report, folded. Those of ``docs/exam.md`` and ``docs/nuggets.md``
 show the examples there, after their commands: ``tournament.yaml docs/images --height 400 --pages bank``, and
 ``cats.yaml`` with ``nuggets assess``.
 """
