@@ -72,14 +72,12 @@ class TournamentReport(Board, frozen=True):
     """Contents of the report on a tournament: a memo of two pages, and its appendix.
 
     Attributes:
-        judged: day of the last judgments in words; empty if unknown.
         source: name of the configuration or store, fit for readers elsewhere.
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
         results_digest: SHA-256 of the ids and outcomes of all judgments.
     """
 
     shown: TournamentBoard
-    judged: str
     source: str
     counts: Mapping[str, int]
     data_digest: str
@@ -137,7 +135,7 @@ class TournamentReport(Board, frozen=True):
             "Judges": listed(judges, _MOST_LINES) if judges else "",
             "People": "; ".join(people[:_MOST_LINES]),
             "Prompts, digests": ", ".join(f"{name} {digest}" for name, digest in settings.prompts.items()),
-            "Judgments": asked + (f"; last on {self.judged}" if self.judged else ""),
+            "Judgments": asked + (f"; last on {self.shown.judged}" if self.shown.judged else ""),
             "Digest of the data": self.data_digest,
             "Digest of the judgments": self.results_digest,
             "Versions": ", ".join(f"{name} {version}" for name, version in self.versions.items()),
@@ -179,7 +177,7 @@ class TournamentReport(Board, frozen=True):
         return [*_said_once(sections.values(), said)]
 
     def page(self, made: datetime, link: Callable[[str], str] = nowhere) -> Report:
-        opening = self.shown.opening(self.counts["queries"], self.judged, link=link)
+        opening = self.shown.opening(link=link)
         return Report(
             self.shown.board.tournament,
             [
@@ -264,6 +262,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         board,
         calibration.comparisons,
         calibration.apart,
+        calibration.scores,
         compared.report() if compared.ways else None,
         queries=texts_of(data.queries.values()),
         failures=Counter(
@@ -271,6 +270,8 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         ),
         effort=_effort(outcomes),
         calibration=[*cards.sections(), *CalibrationBoard(calibration).sections()],
+        asked=len(data.queries),
+        judged=judged_on(store, tournament),
     )
     counts = {
         "queries": len(data.queries),
@@ -282,7 +283,6 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
     return TournamentReport(
         shown,
-        judged_on(store, tournament),
         source,
         counts,
         data.digest(),

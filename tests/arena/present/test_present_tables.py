@@ -189,7 +189,9 @@ def test_a_cell_leads_to_the_address_of_its_row_but_to_none_that_runs_something(
 
 def test_a_drawn_column_has_figure_and_interval_in_one_cell_on_one_scale() -> None:
     rows = [{"agent": "a", "bt": Estimate(100.0, 90.0, 120.0)}, {"agent": "b", "bt": Estimate(40.0, 0.0, 60.0)}]
-    table = Table("t", "", [Column("agent", "Agent"), Column("bt", "Rating", POINTS, interval="95%", drawn=True)], rows)
+    table = Table(
+        "t", "", [Column("agent", "Agent"), Column("bt", "Rating", POINTS, interval="95%", drawn="whiskers")], rows
+    )
     assert "100 (90 to 120)" in written(table)
     drawn = files.html_table(table)
     assert drawn.count('<th scope="col"') == 2
