@@ -50,23 +50,12 @@ _LOOKS: Final[Mapping[Look, str]] = {"blue": "corrected", "orange": "people", "g
 _THREE: Final = "Corrected, by people alone and by the judge alone."
 
 
-def corrected_in_short(judge: JudgeAgainstPeople) -> str:
-    """Sentence on how far people's labels correct the judge's figures; empty if they correct none."""
-    if judge.estimates is None or not judge.estimates.figures:
-        return ""
-    return _furthest_off(judge.estimates, judge.judge, *_kind_of(judge))
-
-
-def _kind_of(judge: JudgeAgainstPeople) -> tuple[tuple[str, str], Number]:
-    return (("win rate", "win rates"), PERCENT) if judge.level == "verdicts" else (("mean", "means"), FIGURE)
-
-
 def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> Iterator[Block]:
     """A judge's estimates corrected by people's labels; ``width`` adds how many labels intervals of this width need."""
     estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
     if estimates is None:
         return
-    kind, form = _kind_of(judge)
+    kind, form = (("win rate", "win rates"), PERCENT) if rates else (("mean", "means"), FIGURE)
     refused = list(_refused(estimates, kind))
     yield Remarks([_furthest_off(estimates, judge.judge, kind, form), *refused, *_rating_notes(estimates.ratings)])
     if rows := figure_rows(estimates, width):

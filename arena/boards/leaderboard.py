@@ -79,7 +79,7 @@ _NAME: Final = 20
 _WIDTH, _LINES = 80, 25
 _FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 1), (6, 0))
 """Numbers of agents and of reasons to show: each pair is tried in this order until the text fits the screen."""
-_REASONS: Final = 3
+REASONS: Final = 3
 """Number of reasons, and of next steps, that pages and reports show at most; the checks below have all."""
 _STAGES: Final = (
     Column("stage", "Stage"),
@@ -148,7 +148,7 @@ class TournamentBoard(Board, frozen=True):
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
     def brief(
-        self, more: Sequence[str] = (), agents: int | None = None, reasons: int = _REASONS, width: int = WIDE
+        self, more: Sequence[str] = (), agents: int | None = None, reasons: int = REASONS, width: int = WIDE
     ) -> list[Section]:
         """The opening for text outputs; ``more`` has further sentences, ``agents`` the number of agents to show.
 
@@ -184,7 +184,7 @@ class TournamentBoard(Board, frozen=True):
         return [] if group is None else [f"Only queries with {'='.join(group)}"]
 
     def opening(
-        self, *, checks: str = "", link: Callable[[str], str] | None = None, reasons: int = _REASONS
+        self, *, checks: str = "", link: Callable[[str], str] | None = None, reasons: int = REASONS
     ) -> list[Block]:
         """What every output shows first: page, report, published pages, notebook and terminal.
 

@@ -17,13 +17,13 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from arena.boards.calibration import CalibrationBoard, corrected_in_short
+from arena.boards.calibration import CalibrationBoard
 from arena.boards.card import JudgeCard, JudgeCards, judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
-from arena.boards.leaderboard import TournamentBoard, judged_on, missing
-from arena.boards.people import judges_of
+from arena.boards.leaderboard import REASONS, TournamentBoard, judged_on, missing
+from arena.boards.people import BORNE_OUT
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.trust import PEOPLE, in_short
 from arena.config.settings import StoredSettings
@@ -98,9 +98,16 @@ class TournamentReport(Board, frozen=True):
         conclusion, checks = self.shown.verdict()
         named = {conclusion.headline, *(check.name for check in self._people_checks())}
         doubts = [check for check in checks if check.status != "passed" and check.name not in named]
-        return Section(
-            "doubts", "Checks", "", [*_in_lines(doubts), Remarks([in_short(checks, named=())])] if checks else []
-        )
+        blocks = [*self._in_lines(doubts), Remarks([in_short(checks, named=())])] if checks else []
+        return Section("doubts", "Checks", "", blocks)
+
+    def _in_lines(self, checks: Sequence[Check]) -> list[Block]:
+        """The first checks in one line each, with their findings if the opening lacks them, and the others' names."""
+        why = self.shown.conclusion.why[:REASONS]
+        lines = [replace(check, finding="See above." if check.finding in why else check.finding) for check in checks]
+        others = [check.name for check in checks[_MOST_LINES:]]
+        more = [Remarks([f"Also: {'; '.join(others)}."])] if others else []
+        return [Checks(lines[:_MOST_LINES], brief=True), *more] if checks else []
 
     def _compared(self) -> Section:
         figure = self.shown.figure
@@ -108,14 +115,12 @@ class TournamentReport(Board, frozen=True):
         return Section("scores", "What the other scores say", "", [_capped(block.items) for block in remarks])
 
     def _people(self) -> Section:
-        judges = judges_of(self.shown.comparisons)
-        corrected = [*filter(None, map(corrected_in_short, judges))]
-        cards = [card.headline for card in self.cards] if judges else []
-        blocks = [*_in_lines(self._people_checks()), *([_capped([*corrected, *cards])] if judges else [])]
-        return Section("opinions", "What people say", "", blocks)
+        cards = [_capped([card.headline for card in self.cards])] if self.shown.comparisons else []
+        return Section("opinions", "What people say", "", [*self._in_lines(self._people_checks()), *cards])
 
     def _people_checks(self) -> list[Check]:
-        return [check for check in self.shown.verdict()[1] if check.name.startswith(PEOPLE)]
+        checks = self.shown.verdict()[1]
+        return [check for check in checks if check.name == BORNE_OUT or check.name.startswith(PEOPLE)]
 
     def _basis(self) -> Section:
         board, settings = self.shown.board, self.shown.board.settings
@@ -219,13 +224,6 @@ def _said_once(sections: Iterable[Section], said: set[str]) -> Iterator[Section]
             said.update(lines)
         if blocks:
             yield replace(section, blocks=blocks)
-
-
-def _in_lines(checks: Sequence[Check]) -> list[Block]:
-    """The first checks with their findings in one line each, and the names of the others."""
-    others = [check.name for check in checks[_MOST_LINES:]]
-    more = [Remarks([f"Also: {'; '.join(others)}."])] if others else []
-    return [Checks(checks[:_MOST_LINES], brief=True), *more] if checks else []
 
 
 def _capped(sentences: Sequence[str]) -> Remarks:
