@@ -92,13 +92,14 @@ def test_the_page_fits_its_window_and_the_rest_scrolls_in_its_table(page: Page) 
         assert len(cells) == len(AGENTS)
         assert all((cell.bounding_box() or {})["height"] < 200 for cell in cells)
     assert page.locator(f"header [title={AGENTS[-1]}]").inner_text() == AGENTS[-1]
-    assert page.locator("header tfoot .ticks").first.is_visible()
+    assert page.locator("header thead .ticks").first.is_visible()
 
 
 def test_compare_is_whole_on_paper_and_a_card_for_each_agent_on_a_phone(browser: Browser, written: Path) -> None:
     page = browser.new_page(viewport={"width": 718, "height": 1000})  # A4 without margins of 1 cm
-    page.emulate_media(media="print")
     page.goto(written.as_uri())
+    page.locator("#appendix").click()
+    page.emulate_media(media="print")
     cut = "[...document.querySelectorAll('#compare .scroll')].map(part => part.scrollWidth - part.clientWidth)"
     assert page.evaluate(cut) == [0, 0]
     titles = page.locator("#compare .aligned thead b")
@@ -122,7 +123,7 @@ def test_compare_is_whole_on_paper_and_a_card_for_each_agent_on_a_phone(browser:
 def test_the_style_is_applied_and_a_script_would_not_be(browser: Browser, written: Path) -> None:
     page = browser.new_page()
     page.goto(written.as_uri())
-    assert page.locator("main").evaluate("main => getComputedStyle(main).maxWidth") == "1024px"
+    assert page.locator("main").evaluate("main => getComputedStyle(main).maxWidth") == "1216px"
     policy = page.locator("meta[http-equiv='Content-Security-Policy']").get_attribute("content")
     assert policy is not None
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
