@@ -52,6 +52,9 @@ NO_MODEL: Final = "No language model judged these games"
 BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
+NO_CONFLICT: Final = "No conflict with people's labels"
+"""Name of the check that fails if people's labels contradict the leaderboard; it is the first reason for doubt."""
+
 _EQUAL = 1e-6
 
 
@@ -84,12 +87,25 @@ class Conclusion(Struct, frozen=True):
     def weighed(self, checks: Sequence[Check], more: str = "") -> Conclusion:
         """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
         failed = [check for check in checks if check.status == "failed" and check.name != self.headline]
-        steps = tuple(filter(None, (more, *(check.remedy for check in failed))))
+        failed.sort(key=lambda check: check.name != NO_CONFLICT)
+        conflict = [
+            check.remedy for check in failed if check.name == NO_CONFLICT
+        ]  # more of the same would not settle it
+        steps = _once((*conflict, more, *(check.remedy for check in failed)))
         reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
         weighed = replace(self, why=reasons, next=steps)
         if self.kind in ("unclear", "empty"):
             return replace(weighed, standing="none")
         return replace(weighed, standing="care" if self.standing == "care" or failed else "decided")
+
+
+def _once(steps: Sequence[str]) -> tuple[str, ...]:
+    """The steps, each without a first sentence that one before it begins with too."""
+    said: dict[str, None] = {}
+    for step in steps:
+        first, _, rest = step.partition(". ")
+        said.setdefault(rest if rest and any(before.startswith(first) for before in said) else step)
+    return tuple(filter(None, said))
 
 
 def _unclear(headline: str, sentence: str, *, ordered: bool = False) -> Conclusion:

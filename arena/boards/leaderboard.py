@@ -20,7 +20,7 @@ from arena.boards.ratings import (
 from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
 from arena.config.stages import further_stages
-from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
+from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
 from arena.present.numbers import (
     ALIGNED,
     COUNT,
@@ -77,10 +77,10 @@ _NAMED: Final = 3
 _NAME: Final = 20
 """Length to which a terminal shortens agents' names; names stay longer where they would become equal."""
 _WIDTH, _LINES = 80, 25
-_FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 1), (6, 0))
+_FITTING: Final = ((100, 3), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 1))
 """Numbers of agents and of reasons to show: each pair is tried in this order until the text fits the screen."""
-REASONS: Final = 3
-"""Number of reasons, and of next steps, that pages and reports show at most; the checks below have all."""
+_REASONS: Final = 3
+"""Number of reasons that pages and reports show at most; the checks below have all."""
 _STAGES: Final = (
     Column("stage", "Stage"),
     Column("share", "Done", PERCENT),
@@ -148,7 +148,7 @@ class TournamentBoard(Board, frozen=True):
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
     def brief(
-        self, more: Sequence[str] = (), agents: int | None = None, reasons: int = REASONS, width: int = WIDE
+        self, more: Sequence[str] = (), agents: int | None = None, reasons: int = _REASONS, width: int = WIDE
     ) -> list[Section]:
         """The opening for text outputs; ``more`` has further sentences, ``agents`` the number of agents to show.
 
@@ -163,7 +163,8 @@ class TournamentBoard(Board, frozen=True):
             names = told_apart([row["agent"] for row in table.rows], _NAME)
             rows = [{**row, "agent": name} for row, name in zip(table.rows, names, strict=True)]
             table = first(replace(table, rows=rows), agents, "--details")
-        closing = [in_short(checks), *self._schedule(self.conclusion), *missing(self.board), *more]
+        named: Sequence[Status] = ("failed", "unknown") if reasons >= _REASONS else ("failed",)
+        closing = [in_short(checks, named), *self._schedule(self.conclusion), *missing(self.board), *more]
         return [
             Section("conclusion", self.conclusion.headline, "", [card]),
             Section("leaderboard", "Leaderboard", "", [] if table is None else [table]),
@@ -184,12 +185,12 @@ class TournamentBoard(Board, frozen=True):
         return [] if group is None else [f"Only queries with {'='.join(group)}"]
 
     def opening(
-        self, *, checks: str = "", link: Callable[[str], str] | None = None, reasons: int = REASONS
+        self, *, checks: str = "", link: Callable[[str], str] | None = None, reasons: int = _REASONS
     ) -> list[Block]:
         """What every output shows first: page, report, published pages, notebook and terminal.
 
-        ``reasons`` is the largest number of reasons, and of next steps, to show; ``checks`` and ``link`` are addresses
-        of the checks and of an agent's page.
+        ``reasons`` is the largest number of reasons to show, and of next steps but one; ``checks`` and ``link`` are
+        addresses of the checks and of an agent's page.
         """
         board, (conclusion, trust) = self.board, self.verdict()
         headline, sentence = conclusion.headline, conclusion.sentence
@@ -210,7 +211,7 @@ class TournamentBoard(Board, frozen=True):
             self._facts(),
             board.tournament,
             conclusion.why[:reasons],
-            conclusion.next[:reasons],
+            conclusion.next[: reasons + 1],
         )
         return [
             card,
@@ -269,7 +270,7 @@ class TournamentBoard(Board, frozen=True):
         return {
             **row,
             "group": row.get("group") or None,
-            "ranks": COUNT.between(row.get("rank_low"), row.get("rank_high")),
+            "ranks": COUNT.between(row["rank_low"], row["rank_high"]) if row.get("rank_low") else None,
             "share": (row["wins"] + row["ties"] / 2) / row["games"] if row.get("games") else None,
             "grade": sum(grades) / len(grades) if grades else None,
         }

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from arena.boards.conclusion import Conclusion, Finding, findings, is_full
+from arena.boards.conclusion import NO_CONFLICT, Conclusion, Finding, findings, is_full
 from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
@@ -44,7 +44,6 @@ from retrieval_eval.stats.paired import holm
 
 _MOST_NAMED: Final = 8
 _LEVEL: Final = 0.05
-BORNE_OUT: Final = "No conflict with people's labels"
 _LABELS: Final[Mapping[str, str]] = {"verdicts": "People's votes", "criteria": "People's grades"}
 _WHO: Final = (Column("judge", "Judge", programs=False), Column("what", "Judged", programs=False))
 _AMONG: Final = (
@@ -233,7 +232,7 @@ def evidence_checks(
         "Read where judge and people differ ('ragleague calibrate --disagreements 20'), and decide by the figures that "
         "people correct ('ragleague calibrate --estimates')."
     )
-    return [Check(BORNE_OUT, passed(not reversed_orders and not off), " ".join(sentences), remedy)]
+    return [Check(NO_CONFLICT, passed(not reversed_orders and not off), " ".join(sentences), remedy)]
 
 
 def _reversed(ratings: Ratings, conclusion: Conclusion, scores: Sequence[PeopleScores]) -> tuple[list[str], int]:
@@ -281,8 +280,8 @@ def _said_otherwise(ratings: Ratings, scores: PeopleScores, stated: Sequence[tup
 def _off(comparisons: Sequence[Comparison]) -> tuple[list[str], int]:
     """Sentences on figures of the judge that people's labels correct by more than chance; the number corrected.
 
-    The panel decides where there are several judges. The test is of the judge's bias, with Holm's correction over all
-    figures; the sentences count the figures outside the corrected 95 % interval, as the board of corrected figures does.
+    The panel decides where there are several judges. The test is of the judge's bias, with Holm's correction over
+    all figures; the sentences count the figures outside the corrected 95 % interval, as the board of corrections does.
     """
     figures = [
         (comparison.people.level, judge.judge, name, figure)
@@ -302,11 +301,11 @@ def _off(comparisons: Sequence[Comparison]) -> tuple[list[str], int]:
             continue
         things, form = ("win rates", PERCENT) if level == "verdicts" else (f"means of {kind_of(level).things}", FIGURE)
         outside = [place for place in own if figures[place][-1].correction > 1]
+        outside = outside or [place for place in own if rejected[place]]
         *_, name, worst = figures[max(outside, key=lambda place: figures[place][-1].correction)]
-        what = name if len(own) > 1 else "it is"
         sentences.append(
             f"Corrected by people's labels, {len(outside)} of {len(own)} {things} lie elsewhere than "
-            f"{judge} says: {what} {with_interval(worst.corrected.within(*worst.ends), form)}, not "
+            f"{judge} says: {name} at {with_interval(worst.corrected.within(*worst.ends), form)}, not "
             f"{form.write(worst.judge.value)}."
         )
     return sentences, len(figures)

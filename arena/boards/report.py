@@ -22,7 +22,7 @@ from arena.boards.card import JudgeCard, JudgeCards, judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
-from arena.boards.leaderboard import REASONS, TournamentBoard, judged_on, missing
+from arena.boards.leaderboard import TournamentBoard, judged_on, missing
 from arena.boards.people import BORNE_OUT
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.trust import PEOPLE, in_short
@@ -103,7 +103,7 @@ class TournamentReport(Board, frozen=True):
 
     def _in_lines(self, checks: Sequence[Check]) -> list[Block]:
         """The first checks in one line each, with their findings if the opening lacks them, and the others' names."""
-        why = self.shown.conclusion.why[:REASONS]
+        why = next(block.why for block in self.shown.opening() if isinstance(block, VerdictCard))
         lines = [replace(check, finding="See above." if check.finding in why else check.finding) for check in checks]
         others = [check.name for check in checks[_MOST_LINES:]]
         more = [Remarks([f"Also: {'; '.join(others)}."])] if others else []
