@@ -172,6 +172,7 @@ def test_two_printed_pages_decide_and_the_appendix_follows_if_it_is_open(
     for paper in ("A4", "Letter"):
         memo = printed(page, paper)
         assert 1 <= len(memo) <= 2
+        assert sum(len(sheet.split()) for sheet in memo) < 1000
         text = re.sub(r"\s+", "", "".join(memo))
         for part in (headline, "Checks", "What it rests on", "ragleague report ", *rests):
             assert re.sub(r"\s+", "", part) in text
