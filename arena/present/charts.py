@@ -36,8 +36,8 @@ _LOW, _EVEN, _HIGH = (239, 188, 143), (244, 244, 242), (143, 194, 226)
 """Colours of matrix cells of strength -1, 0 and 1, as (red, green, blue)."""
 _DARK: Final = "#1a1a1a"
 _WIDTH, _HEIGHT = 440, 320
-_LETTER, _TALL = 6.5, 12
-"""Width of a letter and height of a text line, in pixels."""
+_LETTER, _SMALL, _TALL = 6.5, 5.4, 12
+"""Width of a letter, and of one of a note, and height of a text line, in pixels."""
 _MOST_NAMED: Final = 30
 _NAME: Final = 40
 _STEP: Final = 26
@@ -354,9 +354,9 @@ def _strips(picture: Aligned, panels: Sequence[Strip], top: float) -> _Drawing:
         figures = {
             row: " ".join(filter(None, panel.figures(panel.marks[row]))) for row in middles if row in panel.marks
         }
-        texts = [panel.title, *panel.notes, "" if panel.verdict is None else f"{panel.verdict[1]}   "]
-        beside = _STRIP + 2 * _TALL + _LETTER * max(map(len, figures.values()), default=0)
-        room = max(beside, _LETTER * max(map(len, texts)))
+        beside = _STRIP + 2.5 * _TALL + _SMALL * max(map(len, figures.values()), default=0)
+        verdict = _LETTER * len(panel.verdict[1]) + 14 if panel.verdict is not None else 0
+        room = max(beside, _LETTER * len(panel.title), verdict, *(_SMALL * len(note) for note in panel.notes))
         body += _moved(_head(panel, room), x, 0)
         axis = _Axis(panel.scale(_FEW_TICKS), x + 6, _STRIP)
         body += axis.drawn(top, step * len(down))
