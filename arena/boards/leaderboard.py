@@ -77,8 +77,12 @@ _NAMED: Final = 3
 _NAME: Final = 20
 """Length to which a terminal shortens agents' names; names stay longer where they would become equal."""
 _WIDTH, _LINES = 80, 25
-_FITTING: Final = ((100, 3), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 1))
-"""Numbers of agents and of reasons to show: each pair is tried in this order until the text fits the screen."""
+_FULL: Final[Sequence[Status]] = ("failed", "unknown")
+_FITTING: Final = (
+    *((agents, reasons, _FULL) for agents, reasons in ((100, 3), (50, 2), (50, 1), (15, 1), (10, 1))),
+    *((agents, 1, _FULL[:1]) for agents in (15, 10, 8, 6)),
+)
+"""Numbers of agents and of reasons to show, and the checks to name: tried in this order until the text fits."""
 _REASONS: Final = 3
 """Number of reasons that pages and reports show at most; the checks below have all."""
 _STAGES: Final = (
@@ -148,11 +152,16 @@ class TournamentBoard(Board, frozen=True):
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
     def brief(
-        self, more: Sequence[str] = (), agents: int | None = None, reasons: int = _REASONS, width: int = WIDE
+        self,
+        more: Sequence[str] = (),
+        agents: int | None = None,
+        reasons: int = _REASONS,
+        width: int = WIDE,
+        named: Sequence[Status] = _FULL,
     ) -> list[Section]:
         """The opening for text outputs; ``more`` has further sentences, ``agents`` the number of agents to show.
 
-        Columns for which a ``width`` in characters has no room are left out and named.
+        Columns for which a ``width`` in characters has no room are left out and listed; ``named`` checks are too.
         """
         card, *blocks = self.opening(reasons=reasons)
         table = next((block for block in blocks if isinstance(block, Table)), None)
@@ -163,7 +172,6 @@ class TournamentBoard(Board, frozen=True):
             names = told_apart([row["agent"] for row in table.rows], _NAME)
             rows = [{**row, "agent": name} for row, name in zip(table.rows, names, strict=True)]
             table = first(replace(table, rows=rows), agents, "--details")
-        named: Sequence[Status] = ("failed", "unknown") if reasons >= _REASONS else ("failed",)
         closing = [in_short(checks, named), *self._schedule(self.conclusion), *missing(self.board), *more]
         return [
             Section("conclusion", self.conclusion.headline, "", [card]),
@@ -177,7 +185,7 @@ class TournamentBoard(Board, frozen=True):
         If the screen is too small, some agents and reasons are left out and counted.
         """
         width = min(width, _WIDTH)
-        forms = (self.brief(more, agents, reasons, width) for agents, reasons in _FITTING)
+        forms = (self.brief(more, agents, reasons, width, named) for agents, reasons, named in _FITTING)
         return fitted(forms, width, _LINES)
 
     def _group(self) -> list[str]:
@@ -443,7 +451,7 @@ def _in_text(table: Table, width: int) -> Table:
     fewer = list(columns)
     while len(fewer) > 1 and narrowest(replace(table, columns=fewer)) > width:
         fewer.pop()
-    left_out = [column.heading for column in columns[len(fewer) :]]
+    left_out = [column.heading for column in columns[len(fewer) :] if column.key != "bt"]  # said by what is shown
     notes = [f"No room for {listed(left_out)} (--details)."] if left_out else []
     return replace(table, columns=fewer, notes=[*table.notes, *notes])
 

@@ -176,8 +176,9 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
 
 def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
     others = (f" {_STATUS[status]}: {names}." for status in named if (names := names_of(checks, status)))
-    number = sum(check.status == "passed" for check in checks)
-    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}"
+    number, unknown = (sum(check.status == status for check in checks) for status in ("passed", "unknown"))
+    count = f" Not known: {unknown}." if "failed" in named and "unknown" not in named and unknown else ""
+    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}{count}"
 
 
 def names_of(checks: Sequence[Check], status: Status) -> str:
