@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from arena.boards.gate import compare as stored
-from arena.boards.gate.board import GateBoard
+from arena.boards.gate.board import GateBoard, JudgesAs
 from arena.boards.gate.judged import decide
 from arena.boards.report import write_report
 from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
@@ -29,6 +29,10 @@ On = Annotated[
         help="score to compare: pairwise, exam, nuggets, criteria, a criterion or a measure such as nDCG@10",
     ),
 ]
+Judges = Annotated[
+    JudgesAs,
+    typer.Option(help="random: the verdict by games must hold for other judges of this kind too, three or more"),
+]
 Margin = Annotated[
     float,
     typer.Option(min=0, help="by how much the new agent may be worse: as a share of games, or in units of the score"),
@@ -41,6 +45,7 @@ def compare(
     old: Annotated[str, typer.Argument(metavar="OLD", help="name of the agent to compare the new one with")],
     on: On = None,
     margin: Margin = 0.05,
+    judges: Judges = "fixed",
     tournament: Tournament = None,
     form: Form = "table",
 ) -> None:
@@ -49,12 +54,14 @@ def compare(
     Compares all scores of the agents, query by query, unless --on names some. If the result is undecided, reports how
     many more queries would decide it.
     """
-    show_gate(compare_stored(source, tournament, new, old, on or [], margin), form)
+    show_gate(compare_stored(source, tournament, new, old, on or [], margin, judges), form)
 
 
-def compare_stored(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
+def compare_stored(
+    source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float, judges: JudgesAs
+) -> GateBoard:
     with open_tournament(source, tournament) as (store, name):
-        return stored.compare(store, name, new, old, on=on, margin=margin)
+        return stored.compare(store, name, new, old, on=on, margin=margin, judges=judges)
 
 
 def show_gate(board: GateBoard, form: str) -> None:
@@ -70,6 +77,7 @@ def gate(
     old: Annotated[str, typer.Option(metavar="AGENT", help="name of the old agent, which the new one would replace")],
     margin: Margin = 0.05,
     on: On = None,
+    judges: Judges = "fixed",
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="also write the result to this file as JUnit XML")
     ] = None,
@@ -93,9 +101,9 @@ def gate(
     for out in filter(None, (junit, report)):
         require_writable(out)
     if tournament is None and source.endswith((".yaml", ".yml")):
-        board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, retry_failed, log_json)
+        board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, judges, retry_failed, log_json)
     else:
-        board = compare_stored(source, tournament, new, old, on or ["pairwise"], margin)
+        board = compare_stored(source, tournament, new, old, on or ["pairwise"], margin, judges)
     show_gate(board, form)
     if junit is not None:
         with open_replacing(junit) as raw:
@@ -107,10 +115,22 @@ def gate(
 
 
 def _judge_and_compare(
-    config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
+    config: Path,
+    new: str,
+    old: str,
+    on: list[str],
+    margin: float,
+    judges: JudgesAs,
+    retry_failed: bool,
+    log_json: Path | None,
 ) -> GateBoard:
     loaded = load_config(config)
     with traced_to(log_json) as trace:
         return decide(
-            loaded, new, old, watching, print_part, on=on, margin=margin, retry_failed=retry_failed, trace=trace
+            *(loaded, new, old, watching, print_part),
+            on=on,
+            margin=margin,
+            judges=judges,
+            retry_failed=retry_failed,
+            trace=trace,
         )

@@ -14,13 +14,24 @@ from msgspec.structs import replace
 
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
-from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, GateBoard, section_of
+from arena.boards.gate.board import (
+    LEVEL,
+    MARGIN,
+    PAIRWISE,
+    SHARE,
+    Compared,
+    GateBoard,
+    JudgesAs,
+    OfJudges,
+    section_of,
+)
 from arena.config.settings import StoredSettings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.adaptive import outcomes_of
 from arena.ratings.games import Unit
-from arena.ratings.results import UNITS
+from arena.ratings.other_judges import contributions, parts_of
+from arena.ratings.results import MOST_JUDGES, UNITS, RatingSettings
 from arena.results.cache import cached_games
 from arena.results.cards import NO_CARD, lacking_cards
 from arena.results.games import FAILED, NOT_WANTED, GameTable
@@ -32,7 +43,8 @@ from judges.sections import nearest
 from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Bools
 from retrieval_eval.stats.bootstrap import Clusters, units_of
-from retrieval_eval.stats.paired import Paired, level_of_look, paired
+from retrieval_eval.stats.components import FEWEST_JUDGES, for_one_judge, for_other_judges, variance
+from retrieval_eval.stats.paired import GateVerdict, Paired, level_of_look, paired
 from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
@@ -51,13 +63,15 @@ def compare(
     on: str | Sequence[str] = (),
     margin: float = MARGIN,
     looks: Sequence[float] = (),
+    judges: JudgesAs = "fixed",
 ) -> GateBoard:
     """Compare two agents by the judgments in the store; runs no judge.
 
     ``on`` names scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, or a measure such as
     ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
     worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
-    gives in ``looks`` the share of all queries judged at each test so far.
+    gives in ``looks`` the share of all queries judged at each test so far. With ``judges="random"`` the verdict by
+    games is for other judges of this kind too.
     """
     settings, games = store.settings(tournament), cached_games(store, tournament)
     answered, known = store.answered(tournament)
@@ -77,7 +91,7 @@ def compare(
     scores = []
     for name in dict.fromkeys(requested or [*pairwise, *means]):
         if name == PAIRWISE and pairwise:
-            scores.append(_by_games(games, settings, answered, (new, old), margin, looks=looks))
+            scores.append(_by_games(games, settings, answered, (new, old), margin, looks=looks, judges=judges))
         elif name in means:
             method = replace(means[name], name=name)
             if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
@@ -144,6 +158,7 @@ def _by_games(
     margin: float,
     *,
     looks: Sequence[float],
+    judges: JudgesAs,
 ) -> Compared:
     """Compare two agents by their games; all games on one query, in any order and by any judge, count as one value."""
     new, old = pair
@@ -173,16 +188,19 @@ def _by_games(
     judged = Counter(games.clusters.get(query, query) for query in _queries(games, rows & games.played))
     verdict_shares = _verdict_shares(games, rows)
     known = [verdict_shares[name] / turns[name] for name in sorted(judged)]  # in the order of ``outcomes``
-    result = paired(
-        outcomes - 0.5,
-        margin,
-        missing=missing,
-        known=known,
-        reach=0.5,
-        level=level,
-        looks=looks,
-        any_look=settings.adaptive and not looks,
+    any_look = settings.adaptive and not looks
+    compared = partial(
+        paired, outcomes - 0.5, margin, missing=missing, known=known, reach=0.5, level=level, looks=looks
     )
+    result = compared(any_look=any_look)
+    at_level = level_of_look(looks, level) if looks else level
+    of_judges, half = _of_judges(games, rating_settings(settings), rows, pair, result, level=at_level)
+    doubts = [*_doubts(games, rows, new)]
+    if judges == "random":
+        if any_look:
+            raise InputError("--judges random: an adaptive schedule's interval is for these judges; leave it out")
+        result = compared(half=half) if half else result
+        doubts += [] if half else [f"other judges need at least {FEWEST_JUDGES} judges; {len(of_judges.names)} judged."]
     share = float(outcomes.mean())
     unit = _unit(games.clusters)
     notes = (
@@ -190,9 +208,34 @@ def _by_games(
         *_missing_turns(judged, turns),
         *_look_notes(result, looks, unit),
     )
-    level = level_of_look(looks, level) if looks else level
     judgments = (_missing_verdicts(games, rows),) * 2
-    return Compared(PAIRWISE, share, 1 - share, result, level, tuple(_doubts(games, rows, new)), notes, unit, judgments)
+    return Compared(
+        *(PAIRWISE, share, 1 - share, result, at_level, tuple(doubts), notes, unit, judgments),
+        of_judges=of_judges,
+        judges=judges,
+    )
+
+
+def _of_judges(
+    games: GameTable, options: RatingSettings, rows: Bools, pair: tuple[str, str], result: Paired, *, level: float
+) -> tuple[OfJudges, float]:
+    """What the comparison owes to its judges, and half the width of the interval for other judges; 0 if unknown."""
+    names = tuple(games.judges[judge] for judge in np.unique(games.judge[rows & games.played]).tolist())
+    rated = games.rated(options, rows)
+    if rated is None or rated.judge is None or not 2 <= len(names) <= MOST_JUDGES:
+        return OfJudges(names), 0.0
+    cells = contributions(rated, pair[0])
+    half = float(variance(cells).half_widths((1 - level) / 2)[0])
+    alone, without = [], dict[str, GateVerdict]()
+    for name in names:
+        own, rest = (games.rated(options, rows & of) for of in (games.of_judge(name), ~games.of_judge(name)))
+        alone.append(np.nan if own is None else float(outcomes_of(own, pair).score.mean()) - 0.5)
+        if rest is not None:
+            verdict = paired(outcomes_of(rest, pair).score - 0.5, result.margin, reach=0.5, level=level).verdict
+            without |= {name: verdict} if verdict != result.verdict else {}
+    others = for_other_judges(result.difference, half)
+    of_judges = OfJudges(names, others, for_one_judge(np.array(alone)), parts_of(cells), without)
+    return of_judges, 0.0 if math.isnan(half) else half
 
 
 def _missing_verdicts(games: GameTable, rows: Bools) -> tuple[int, int]:
