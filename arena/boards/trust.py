@@ -508,7 +508,7 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
 
 
 _MOST_PAIRS: Final = 15
-_VOTES: Final = Number(1)
+VOTES: Final = Number(1)
 _FEWEST_GAMES: Final = 10
 """Minimum number of games that two judges must share for their kappa to be shown."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
@@ -603,7 +603,7 @@ def _agreement(agreement: JudgeAgreement) -> Table:
     ]
     notes = ["Both orders of a game are reconciled first."]
     if agreement.votes.value is not None:
-        votes = with_interval(agreement.votes, _VOTES)
+        votes = with_interval(agreement.votes, VOTES)
         notes.append(
             f"{len(agreement.judges)} judges are worth {votes} independent votes, by how often they err together; the "
             "majority of the others is taken for the truth."
