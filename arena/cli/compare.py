@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,6 +37,10 @@ Margin = Annotated[
     float,
     typer.Option(min=0, help="by how much the new agent may be worse: as a share of games, or in units of the score"),
 ]
+By = Annotated[
+    str,
+    typer.Option(metavar="COLUMN", help="column of the queries: also compare the agents on each of its groups"),
+]
 
 
 def compare(
@@ -46,6 +50,7 @@ def compare(
     on: On = None,
     margin: Margin = 0.05,
     judges: Judges = "fixed",
+    by: By = "",
     tournament: Tournament = None,
     form: Form = "table",
 ) -> None:
@@ -54,14 +59,9 @@ def compare(
     Compares all scores of the agents, query by query, unless --on names some. If the result is undecided, reports how
     many more queries would decide it.
     """
-    show_gate(compare_stored(source, tournament, new, old, on or [], margin, judges), form)
-
-
-def compare_stored(
-    source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float, judges: JudgesAs
-) -> GateBoard:
     with open_tournament(source, tournament) as (store, name):
-        return stored.compare(store, name, new, old, on=on, margin=margin, judges=judges)
+        board = stored.compare(store, name, new, old, on=on or [], margin=margin, judges=judges, by=by)
+        show_gate(board, form)
 
 
 def show_gate(board: GateBoard, form: str) -> None:
@@ -78,6 +78,7 @@ def gate(
     margin: Margin = 0.05,
     on: On = None,
     judges: Judges = "fixed",
+    by: By = "",
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="also write the result to this file as JUnit XML")
     ] = None,
@@ -94,16 +95,20 @@ def gate(
     With a configuration it first runs the missing judgments; with an adaptive schedule it stops as soon as the games
     decide. With a store or --tournament it judges nothing. Without --on it compares the agents by the games they won.
 
+    With --by it passes only if the new agent is not shown to be worse by more than the margin on any group of queries.
+
     Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """
     if junit is not None and junit.is_file() and junit.read_bytes()[:1] not in {b"", b"<"}:
         raise InputError(f"{junit}: is not XML, and --junit would overwrite it; name another file")
     for out in filter(None, (junit, report)):
         require_writable(out)
+    how: dict[str, Any] = {"on": on or ["pairwise"], "margin": margin, "judges": judges, "by": by}
     if tournament is None and source.endswith((".yaml", ".yml")):
-        board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, judges, retry_failed, log_json)
+        board = _judge_and_compare(Path(source), new, old, retry_failed, log_json, **how)
     else:
-        board = compare_stored(source, tournament, new, old, on or ["pairwise"], margin, judges)
+        with open_tournament(source, tournament) as (store, name):
+            board = stored.compare(store, name, new, old, **how)
     show_gate(board, form)
     if junit is not None:
         with open_replacing(junit) as raw:
@@ -115,22 +120,8 @@ def gate(
 
 
 def _judge_and_compare(
-    config: Path,
-    new: str,
-    old: str,
-    on: list[str],
-    margin: float,
-    judges: JudgesAs,
-    retry_failed: bool,
-    log_json: Path | None,
+    config: Path, new: str, old: str, retry_failed: bool, log_json: Path | None, **how: Any
 ) -> GateBoard:
     loaded = load_config(config)
     with traced_to(log_json) as trace:
-        return decide(
-            *(loaded, new, old, watching, print_part),
-            on=on,
-            margin=margin,
-            judges=judges,
-            retry_failed=retry_failed,
-            trace=trace,
-        )
+        return decide(loaded, new, old, watching, print_part, retry_failed=retry_failed, trace=trace, **how)

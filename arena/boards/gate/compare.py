@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Final
@@ -21,15 +21,17 @@ from arena.boards.gate.board import (
     SHARE,
     Compared,
     GateBoard,
+    GroupCompared,
     JudgesAs,
     OfJudges,
     section_of,
 )
 from arena.config.settings import StoredSettings
+from arena.data.dataset import Dataset, groupings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.adaptive import outcomes_of
-from arena.ratings.games import Unit
+from arena.ratings.games import Games, Unit
 from arena.ratings.other_judges import contributions, parts_of
 from arena.ratings.results import MOST_JUDGES, UNITS, RatingSettings
 from arena.results.cache import cached_games
@@ -42,9 +44,10 @@ from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Bools
-from retrieval_eval.stats.bootstrap import Clusters, units_of
+from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 from retrieval_eval.stats.components import FEWEST_JUDGES, for_one_judge, for_other_judges, variance
-from retrieval_eval.stats.paired import GateVerdict, Paired, level_of_look, paired
+from retrieval_eval.stats.groups import interaction, shrunk
+from retrieval_eval.stats.paired import GateVerdict, Paired, holm_levels, level_of_look, paired
 from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
@@ -64,6 +67,7 @@ def compare(
     margin: float = MARGIN,
     looks: Sequence[float] = (),
     judges: JudgesAs = "fixed",
+    by: str = "",
 ) -> GateBoard:
     """Compare two agents by the judgments in the store; runs no judge.
 
@@ -71,7 +75,12 @@ def compare(
     ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
     worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
     gives in ``looks`` the share of all queries judged at each test so far. With ``judges="random"`` the verdict by
-    games is for other judges of this kind too.
+    games is for other judges of this kind too. ``by`` names a column of the queries: the agents are then compared on
+    each of its groups too, and a group on which the new agent is worse by more than the margin fails the gate. Each
+    score's groups share its error probability (Holm).
+
+    Raises:
+        InputError: an agent, a score or a column does not exist, or the margin is out of range.
     """
     settings, games = store.settings(tournament), cached_games(store, tournament)
     answered, known = store.answered(tournament)
@@ -88,20 +97,32 @@ def compare(
         means = {
             names.get(method.name, method.name): method for method in means_of(store, tournament, data, every=every)
         }
-    scores = []
-    for name in dict.fromkeys(requested or [*pairwise, *means]):
-        if name == PAIRWISE and pairwise:
-            scores.append(_by_games(games, settings, answered, (new, old), margin, looks=looks, judges=judges))
-        elif name in means:
-            method = replace(means[name], name=name)
-            if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
-                method = _with_queries(method, {query for query, agent in answered if agent in (new, old)})
-            scores.append(_by_score(method, (new, old), margin, games.clusters))
-        else:
-            available = [*pairwise, *means]
-            raise InputError(
-                f"--on {name}: no such score{nearest(name, available) if available else ': nothing is judged yet'}"
-            )
+
+    def on_queries(name: str, level: float, queries: frozenset[str] | None = None) -> Compared:
+        """Compare by one score, on all queries or on some of them."""
+        answers = answered if queries is None else frozenset(key for key in answered if key[0] in queries)
+        if name == PAIRWISE:
+            how: dict[str, Any] = {"level": level, "looks": looks, "judges": judges, "queries": queries}
+            return _by_games(games, settings, answers, (new, old), margin, **how)
+        method = replace(means[name], name=name)
+        if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
+            method = _with_queries(method, {query for query, agent in answered if agent in (new, old)})
+        method = method if queries is None else method.among(queries)
+        return _by_score(method, (new, old), margin, games.clusters, level)
+
+    available = [*pairwise, *means]
+    for name in dict.fromkeys(requested):
+        if name not in available:
+            hint = nearest(name, available) if available else ": nothing is judged yet"
+            raise InputError(f"--on {name}: no such score{hint}")
+    levels = {name: _level(settings, name) for name in requested or available}
+    scores = [on_queries(name, level) for name, level in levels.items()]
+    groups = queries_by_group(data(), by) if by else {}
+    of_groups = [
+        group
+        for name, level in levels.items()
+        for group in _by_group(by, groups, level, margin, partial(on_queries, name))
+    ]
     left_out = settings.left_out if store.only is None else 0
     scores = [
         replace(score, doubts=(*score.doubts, *_without_card(score.on, settings)), left_out=left_out)
@@ -110,7 +131,73 @@ def compare(
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
-    return GateBoard(tournament, new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if no_model else ())
+    notes = (f"{NO_MODEL}.",) if no_model else ()
+    return GateBoard(tournament, new, old, margin, tuple(scores), notes, by, tuple(of_groups))
+
+
+def queries_by_group(data: Dataset, column: str) -> dict[str, frozenset[str]]:
+    """The queries of each group, by the value of a column.
+
+    Raises:
+        InputError: no column of this name divides the queries into groups.
+    """
+    groups = groupings(data.queries.values())
+    if column not in groups:
+        columns = {name for query in data.queries.values() for name in query.metadata}
+        if column in columns:
+            why = f"{column!r} does not group the queries: it has one value, or too many"
+        else:
+            why = f"no column {column!r} of the queries{nearest(column, groups) if groups else ' makes groups'}"
+        raise InputError(f"--by: {why}")
+    return {
+        value: frozenset(name for name, query in data.queries.items() if query.metadata.get(column) == value)
+        for value in groups[column]
+    }
+
+
+def _level(settings: StoredSettings, on: str) -> float:
+    """The confidence level of a comparison by this score."""
+    if on == PAIRWISE and settings.adaptive and settings.pairwise is not None:
+        return settings.pairwise.schedule.confidence or LEVEL
+    return LEVEL
+
+
+def _by_group(
+    column: str,
+    groups: Mapping[str, frozenset[str]],
+    level: float,
+    margin: float,
+    on_queries: Callable[[float, frozenset[str]], Compared],
+) -> list[GroupCompared]:
+    """Compare on each group, the group with the largest loss first; groups of few queries are not tested.
+
+    Estimates shrunk towards the overall difference give the order, as the worst of several groups looks worse than it
+    is. The raw differences with Holm's correction decide.
+    """
+    counted_groups = {value: on_queries(level, queries) for value, queries in groups.items()}
+    tested = [value for value, group in counted_groups.items() if (group.result.difference.n or 0) >= FEW_QUERIES]
+
+    def collapses(test: int, corrected: float) -> bool:
+        difference = on_queries(corrected, groups[tested[test]]).result.difference
+        return difference.high is not None and difference.high < -margin
+
+    levels = dict(zip(tested, holm_levels(len(tested), collapses, level), strict=True))
+    values = [(number, figure) for number, group in enumerate(counted_groups.values()) for figure in group.differences]
+    number, figures = np.array([number for number, _ in values], np.int64), np.array([figure for _, figure in values])
+    means = dict(zip(counted_groups, shrunk(figures, number).tolist(), strict=False)) if values else {}
+    p = interaction(figures, number) if values else None
+    of_groups = [
+        GroupCompared(
+            column,
+            value,
+            on_queries(levels[value], groups[value]) if value in levels else group,
+            None if math.isnan(mean := means.get(value, math.nan)) else mean,
+            value not in levels,
+            p,
+        )
+        for value, group in counted_groups.items()
+    ]
+    return sorted(of_groups, key=lambda group: math.inf if group.shrunk is None else group.shrunk)
 
 
 def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:
@@ -157,12 +244,16 @@ def _by_games(
     pair: tuple[str, str],
     margin: float,
     *,
+    level: float,
     looks: Sequence[float],
     judges: JudgesAs,
+    queries: frozenset[str] | None = None,
 ) -> Compared:
     """Compare two agents by their games; all games on one query, in any order and by any judge, count as one value."""
     new, old = pair
     rows = games.of_agent(new) & games.of_agent(old)
+    if queries is not None:
+        rows &= games.of_query(*(queries & set(games.queries)))
     common = _queries(games, rows)
     # A query that only one of the two answered has no game, and its outcome is unknown.
     one_answer = {query for query, agent in answered if agent == new} ^ {
@@ -179,11 +270,8 @@ def _by_games(
         why = f"no game between {new} and {old} has a verdict" if wanted else f"{new} and {old} never met"
         judgments = (_missing_verdicts(games, rows),) * 2
         doubt = f"{why}. Run the tournament to judge them."
-        return Compared(PAIRWISE, None, None, no_games, LEVEL, (doubt,), judgments=judgments)
+        return Compared(PAIRWISE, None, None, no_games, level, (doubt,), judgments=judgments)
     outcomes = outcomes_of(rated, pair).score
-    level = LEVEL
-    if settings.adaptive and settings.pairwise is not None:
-        level = settings.pairwise.schedule.confidence or LEVEL
     missing = len(turns) - outcomes.size
     judged = Counter(games.clusters.get(query, query) for query in _queries(games, rows & games.played))
     verdict_shares = _verdict_shares(games, rows)
@@ -211,6 +299,7 @@ def _by_games(
     judgments = (_missing_verdicts(games, rows),) * 2
     return Compared(
         *(PAIRWISE, share, 1 - share, result, at_level, tuple(doubts), notes, unit, judgments),
+        differences=tuple(outcomes - 0.5),
         of_judges=of_judges,
         judges=judges,
     )
@@ -226,13 +315,16 @@ def _of_judges(
         return OfJudges(names), 0.0
     cells = contributions(rated, pair[0])
     half = float(variance(cells).half_widths((1 - level) / 2)[0])
+
+    def verdict(of: Games) -> GateVerdict:
+        return paired(outcomes_of(of, pair).score - 0.5, result.margin, reach=0.5, level=level).verdict
+
     alone, without = [], dict[str, GateVerdict]()
     for name in names:
         own, rest = (games.rated(options, rows & of) for of in (games.of_judge(name), ~games.of_judge(name)))
         alone.append(np.nan if own is None else float(outcomes_of(own, pair).score.mean()) - 0.5)
-        if rest is not None:
-            verdict = paired(outcomes_of(rest, pair).score - 0.5, result.margin, reach=0.5, level=level).verdict
-            without |= {name: verdict} if verdict != result.verdict else {}
+        if rest is not None and (other := verdict(rest)) != verdict(rated):
+            without[name] = other
     others = for_other_judges(result.difference, half)
     of_judges = OfJudges(names, others, for_one_judge(np.array(alone)), parts_of(cells), without)
     return of_judges, 0.0 if math.isnan(half) else half
@@ -321,14 +413,14 @@ def _unit(clusters: Clusters) -> Unit:
     return "conversation" if clusters else "query"
 
 
-def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clusters) -> Compared:
+def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clusters, level: float) -> Compared:
     """Compare two agents by a score of each answer or list of documents; the turns of a conversation are averaged."""
     name, unit = means.name, _unit(clusters)
     scored = [agent for agent in pair if agent in means.agents]
     if len(scored) < 2:
         unscored = listed([agent for agent in pair if agent not in scored])
         no_scores = paired([], margin, missing=len({*units_of(means.queries, clusters).tolist()}))
-        return Compared(name, None, None, no_scores, LEVEL, (f"nothing is known of {unscored}.",), unit=unit)
+        return Compared(name, None, None, no_scores, level, (f"nothing is known of {unscored}.",), unit=unit)
     rows = [means.agents.index(agent) for agent in pair]
     new, old = means.values[rows]
     judgments = (means.missing(pair[0]), means.missing(pair[1]))
@@ -357,18 +449,21 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
     ends = np.where(np.isnan(ends), [[-reach], [reach]], ends)
     bounds = np.array([np.bincount(query_unit, differences, units) / turns for differences in ends])
     missing = units - new.size
-    result = paired(new - old, margin, missing=missing, bounds=bounds, reach=reach, level=LEVEL)
+    result = paired(new - old, margin, missing=missing, bounds=bounds, reach=reach, level=level)
     notes = [*_missing_judgments(means, pair, clusters)]
     if not new.size:
         doubt = f"no {UNITS[unit][0]} has a score of both."
-        return Compared(name, None, None, result, LEVEL, (doubt,), tuple(notes), unit, judgments)
+        return Compared(name, None, None, result, level, (doubt,), tuple(notes), unit, judgments)
     doubts = []
     if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
         doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
     missing_turns = _missing_turns(*(dict(enumerate(counts.tolist())) for counts in (judged, turns)))
     notes = [*([f"{_missing(missing, unit)}."] if missing else []), *missing_turns, *notes]
     means_of_both = float(new.mean()), float(old.mean())
-    return Compared(name, *means_of_both, result, LEVEL, tuple(doubts), tuple(notes), unit, judgments)
+    differences = tuple((new - old).tolist())
+    return Compared(
+        name, *means_of_both, result, level, tuple(doubts), tuple(notes), unit, judgments, differences=differences
+    )
 
 
 def _missing_judgments(means: Scores, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
