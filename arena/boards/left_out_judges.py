@@ -55,10 +55,10 @@ def without_judges(ratings: Ratings, conclude: Callable[[Ratings], Top]) -> list
         headline, others = conclude(rest)
         same = set(others) == set(top) or (len(others) > 1 and set(others) < set(top))
         leads = ""
-        if not same:
-            leads = f"{listed(others, 5)} are tied for first" if len(others) > 1 else f"{listed(others)} leads"
-            if not others:
-                leads = f"the conclusion is: {headline[0].lower()}{headline[1:]}"
+        if not same and others:
+            leads = f"{listed(others, 5)} are tied for first" if len(others) > 1 else f"{others[0]} leads"
+        elif not same:
+            leads = f"the conclusion is: {headline[0].lower()}{headline[1:]}"
         refuted = bool(top and others) and not set(top) & set(others)
         found.append(WithoutJudge(judge, leads, refuted, tuple(_changed(ratings, rest))))
     return found
