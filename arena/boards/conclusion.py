@@ -131,8 +131,11 @@ def conclude(
 
 
 def _checked_for_judges(conclusion: Conclusion, ratings: Ratings) -> Conclusion:
-    """Add to a conclusion about an order how it differs without one judge; a trust check lowers its standing."""
-    changed = top_sentence(judge_changes(ratings)) if conclusion.ordered else ""
+    """Add to a conclusion about an order whether it differs without one judge; a trust check lowers its standing."""
+    changes = judge_changes(ratings) if conclusion.ordered else []
+    changed = top_sentence(changes)
+    if changes and conclusion.top and not changed:
+        changed = f"So it is without any 1 of {len(changes)} judges."
     return replace(conclusion, sentence=f"{conclusion.sentence} {changed}") if changed else conclusion
 
 

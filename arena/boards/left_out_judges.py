@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from arena.present.numbers import P_VALUE, PERCENT, SIGNED, counted, listed, with_interval
+from arena.present.picture import Line, Look, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.results import OtherJudges, PairDifference, Ratings
 from retrieval_eval.stats.components import JUDGES, QUERIES, ROUGH
@@ -163,6 +164,25 @@ def other_judges_table(rows: Sequence[OtherJudges], name: str) -> Table:
         {"better": row.better, "worse": row.worse, "interval": row.interval, **row.parts} for row in rows
     ]
     return Table(f"{name}-other-judges", "For other judges of this kind", columns, cells, notes)
+
+
+def parts_picture(rows: Sequence[OtherJudges]) -> Whiskers | None:
+    """The judges' and the queries' part of each neighbours' difference; ``None`` below three judges."""
+    lines = [
+        Line(f"{row.better} - {row.worse}", [_mark(row.parts[QUERIES], "blue"), _mark(row.parts[JUDGES], "orange")])
+        for row in rows
+        if row.parts
+    ]
+    if not lines:
+        return None
+    legend: Mapping[Look, str] = {"blue": "queries", "orange": "judges"}
+    caption = "Where judges make more than half of a difference's variance, more judges tell more than more queries."
+    words = "Parts of the variance of neighbours' differences, with intervals"
+    return Whiskers("judge-parts", "", words, caption, lines, "Part of the variance", PERCENT, legend=legend, zero=True)
+
+
+def _mark(share: Estimate, look: Look) -> Mark:
+    return Mark(share.value or 0.0, share.low, share.high, look)
 
 
 def judges_decide(parts: Mapping[str, Estimate]) -> bool:

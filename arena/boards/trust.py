@@ -279,13 +279,13 @@ def _of_single_judges(
     ratings: Ratings, conclusion: Conclusion, families: Mapping[str, Mapping[str, str]] | None
 ) -> Iterator[Check]:
     changes = judge_changes(ratings)
-    said = finding(ratings, changes, families)
-    if not said:
+    if not changes:  # of one judge the ratings' own remarks say that it is held fixed
         return
+    said = finding(ratings, changes, families)
     status: Status = "unknown"
     if not conclusion.ordered:
         said = conclusion.headline if conclusion.headline.endswith("?") else f"{conclusion.headline}."
-    elif changes:
+    else:
         changed = [change for change in changes if change.leads]
         if not changed or len(changes) > 2 or any(change.refuted for change in changed):
             status = passed(not changed)

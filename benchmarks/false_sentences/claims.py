@@ -55,7 +55,9 @@ def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
     """Check each line, without the words on how firmly a conclusion stands."""
     opening = rf"^(?:(?:{'|'.join(STANDINGS.values())}): [^.?]+[.?] |Judge \w+ alone: )"
     plain = (re.sub(opening, "", line) for line in lines)
-    return RATINGS.read(seen, (part for line in plain for part in re.split(r"(?<=\.) (?=Without \w+ \(1 of )", line)))
+    return RATINGS.read(
+        seen, (part for line in plain for part in re.split(r"(?<=\.) (?=Without \w+ \(1 of |So it is without )", line))
+    )
 
 
 # --- what may be concluded
@@ -298,7 +300,7 @@ def changes_places(seen: Seen, ahead: str, behind: str, numbers: str) -> bool | 
 WITHOUT = (
     r"(?:[Ww]ithout (?:\w+|\d+ other judges?)(?: \(1 of \d+ judges\))?, (?:[^;.]*)|and \d+ other judges? likewise)"
 )
-FOUND = rf"(?:The conclusion stays without any 1 of (?P<stays>\d+) judges|(?P<top>{WITHOUT}(?:; {WITHOUT})*))\."
+FOUND = rf"(?:(?:The conclusion stays|So it is) without any 1 of (?P<stays>\d+) judges|(?P<top>{WITHOUT}(?:; {WITHOUT})*))\."
 PAIRS = r"(?: Of neighbours: (?P<pairs>[^.]*)\.)?"
 FIXED = r"(?P<fixed>Intervals hold the judge fixed: they are for other queries, not for other judges\.)"
 

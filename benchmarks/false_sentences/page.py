@@ -15,7 +15,6 @@ from arena.present.files import Report
 from arena.present.picture import Matrix, Whiskers
 from arena.present.table import Table
 from benchmarks.false_sentences.claims import (
-    FIXED,
     FOUND,
     NOUN,
     PAIRS,
@@ -385,7 +384,7 @@ def _robust_otherwise(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: single judges",
-    rf"check (?P<status>\w+): Robust to any one judge: (?:{FIXED}|{FOUND}{PAIRS}|(?P<why>[^;]*)[.?])",
+    rf"check (?P<status>\w+): Robust to any one judge: (?:{FOUND}{PAIRS}|(?P<why>[^;]*)[.?])",
 )
 def _single_judges(seen: Seen, said: Said) -> bool | str:
     if said["why"]:

@@ -11,7 +11,8 @@ import pytest
 
 from arena.boards.conclusion import conclude, judge_changes
 from arena.boards.left_out_judges import FIXED, family_of, finding, judges_decide
-from arena.boards.ratings import ratings_json
+from arena.boards.rated_tables import RatedTable
+from arena.boards.ratings import RatedBoard, ratings_json
 from arena.boards.trust import rating_checks
 from arena.data.verdicts import read_verdicts, write_verdicts
 from arena.ratings.games import GameVerdict
@@ -77,7 +78,9 @@ def test_two_judges_of_which_each_is_needed_are_not_called_a_failure() -> None:
 
 
 def test_one_judge_is_said_to_be_held_fixed_and_voters_are_not_left_out_one_by_one() -> None:
-    assert check(rated({"one": FAIR})) == ("unknown", FIXED)
+    one = rated({"one": FAIR})
+    assert finding(one, judge_changes(one)) == FIXED
+    assert FIXED in str(RatedBoard(RatedTable(one)).sections())
     crowd = rated({f"voter {number}": FAIR for number in range(21)}, 10)
     assert (crowd.without_judge, crowd.other_judges, finding(crowd, [])) == ({}, (), "")
 
