@@ -199,7 +199,7 @@ class TournamentBoard(Board, frozen=True):
         ]
         agents = len(self.order) or len(self.board.costs.agents)
         return [
-            *([f"Judge: {listed(judges, _NAMED)}{', held fixed' if len(judges) == 1 else ''}"] if judges else []),
+            *([f"Judge: {listed(judges, _NAMED)}"] if judges else []),
             counted(agents, "agent"),
             counted(queries, "query", "queries"),
             *self._group(),

@@ -107,14 +107,15 @@ def kin_sentence(judges: Iterable[str], agents: Sequence[str], families: Mapping
     return f" Of one model family: {'; '.join(kin)}." if kin else ""
 
 
+def is_fixed(ratings: Ratings) -> bool:
+    """Whether all games are of one judge, so that nothing shows what others would say."""
+    return ratings.judges is None and ratings.judge_health is not None and ratings.unit != "game"
+
+
 def finding(
     ratings: Ratings, changes: Sequence[WithoutJudge], families: Mapping[str, Mapping[str, str]] | None = None
 ) -> str:
-    """What the order owes to single judges; empty without queries, or for more judges than are left out one by one."""
-    if ratings.unit == "game" or ratings.judge_health is None:
-        return ""
-    if ratings.judges is None:
-        return FIXED
+    """What the order owes to single judges; empty for one judge, or for more than are left out one by one."""
     if not changes:
         return ""
     stays = f"The conclusion stays without any 1 of {len(changes)} judges."

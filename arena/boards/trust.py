@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion, judge_changes
-from arena.boards.left_out_judges import family_of, finding
+from arena.boards.left_out_judges import FIXED, family_of, finding, is_fixed
 from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
 from arena.present.numbers import (
     ALIGNED,
@@ -279,7 +279,7 @@ def _of_single_judges(
     ratings: Ratings, conclusion: Conclusion, families: Mapping[str, Mapping[str, str]] | None
 ) -> Iterator[Check]:
     changes = judge_changes(ratings)
-    if not changes:  # of one judge the ratings' own remarks say that it is held fixed
+    if not changes:  # the health of one judge says that it is held fixed
         return
     said = finding(ratings, changes, families)
     status: Status = "unknown"
@@ -579,7 +579,8 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     rows.append({"habit": "Circles of three", **circles, "fair": "few"})
     rows.append({"habit": "Verdicts", **{judge: COUNT.write(health.n) for judge, health in known_health.items()}})
     columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known_health)]
-    return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows)
+    notes = [FIXED] if is_fixed(ratings) else []
+    return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows, notes)
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
