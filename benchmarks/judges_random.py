@@ -16,14 +16,15 @@ from typing import Final
 import numpy as np
 
 from arena.data.verdicts import read_verdicts
-from arena.ratings.games import reconcile
+from arena.ratings.games import average, reconcile
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import student
+from retrieval_eval.stats.bootstrap import mean_interval, student
 from retrieval_eval.stats.components import (
     JUDGES,
     QUERIES,
     contributions_of_mean,
     for_one_judge,
+    for_other_judges,
     parts,
     strata,
     variance,
@@ -101,10 +102,13 @@ def simulated(runs: int) -> Iterator[str]:
                 yield f"| {judges} | {queries} | {judge_sd:g} | {figures} | {wider:.2f} |"
 
 
-def differences(verdicts: Path) -> dict[tuple[str, str], Floats]:
-    """Difference of each pair of agents on each query by each judge, shape (queries, judges), of recorded verdicts."""
+def differences(verdicts: Path, *, single: bool = False) -> dict[tuple[str, str], Floats]:
+    """Difference of each pair of agents on each query by each judge, shape (queries, judges), of recorded verdicts.
+
+    The two orders of a game are reconciled, as ratings do; with ``single`` their mean counts.
+    """
     table = read_verdicts(verdicts, skip_empty=True).table
-    games = reconcile(table)
+    games = average(table) if single else reconcile(table)
     assert games.cluster is not None
     found = {}
     for one, other in combinations(range(len(table.agents)), 2):
@@ -115,26 +119,29 @@ def differences(verdicts: Path) -> dict[tuple[str, str], Floats]:
     return found
 
 
-def held_out(recorded: Path) -> Iterator[str]:
-    """Each judge held out in turn: intervals from the others that hold its own difference; parts of the variance."""
+def intervals(values: Floats) -> tuple[Floats, Floats]:
+    """Ends of the first interval, which gates use, and of the second."""
+    by_query = np.nanmean(values, axis=1)
+    low, high = mean_interval(by_query + 0.5)
+    half = float(variance(contributions_of_mean(values[np.newaxis])).half_widths(0.025)[0])
+    second = for_other_judges(Estimate(float(by_query.mean()), low - 0.5, high - 0.5), half)
+    return np.array([low - 0.5, high - 0.5]), np.array([second.low, second.high])
+
+
+def held_out(recorded: Path, *, single: bool) -> Iterator[str]:
+    """Each judge held out in turn: which intervals from the others hold its own difference."""
     held, ratios, number = np.zeros(3, np.int64), [], 0
-    for values in differences(recorded).values():
+    for values in differences(recorded, single=single).values():
         for judge in range(values.shape[1]):
             others, own = np.delete(values, judge, axis=1), float(np.nanmean(values[:, judge]))
-            predicted, second = for_one_judge(np.nanmean(others, axis=0)), variance(contributions_of_mean(others[None]))
-            figure = float(np.nanmean(np.nanmean(others, axis=1)))
-            first = student(0.95, len(others)) * float(np.sqrt(second.of_queries[0]))
-            halves = first, max(first, float(second.half_widths(0.025)[0]))
-            held += [_holds(predicted, own), *(abs(own - figure) <= half for half in halves)]
+            ends = (low <= own <= high for low, high in intervals(others))
+            held += [_holds(for_one_judge(np.nanmean(others, axis=0)), own), *ends]
             number += 1
-        second = variance(contributions_of_mean(values[None]))
-        first = student(0.95, len(values)) * float(np.sqrt(second.of_queries[0]))
-        ratios.append(max(1.0, float(second.half_widths(0.025)[0]) / first))
-    prediction, fixed, random = (f"{count} of {number} ({count / number:.0%})" for count in held.tolist())
-    yield f"- The difference by a judge held out lies in the prediction interval in {prediction}, in the first interval"
-    yield f"  in {fixed}, in the second in {random}."
-    yield f"- The second interval is {min(ratios):.2f} to {max(ratios):.2f} times as wide as the first,"
-    yield f"  with a median of {np.median(ratios):.2f} over {len(ratios)} pairs of agents."
+        first, second = map(np.ptp, intervals(values))
+        ratios.append(float(second / first))
+    shares = " | ".join(f"{count} of {number} ({count / number:.0%})" for count in held.tolist())
+    what = "mean of both orders" if single else "both orders reconciled"
+    yield f"| {what} | {shares} | {min(ratios):.2f} to {max(ratios):.2f}, median {np.median(ratios):.2f} |"
 
 
 def main() -> None:
@@ -145,7 +152,9 @@ def main() -> None:
     for line in simulated(given.runs):
         print(line, flush=True)
     if given.verdicts is not None:
-        print("", *held_out(given.verdicts), sep="\n")
+        print("\n| figure of a game | prediction | first | second | second to first |\n|---|---|---|---|---|")
+        for single in (False, True):
+            print(*held_out(given.verdicts, single=single), sep="\n")
 
 
 if __name__ == "__main__":
