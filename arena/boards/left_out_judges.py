@@ -194,7 +194,7 @@ def judges_decide(parts: Mapping[str, Estimate]) -> bool:
 
 def parts_words(parts: Mapping[str, Estimate]) -> str:
     return (
-        f"Of its variance, judges make {with_interval(parts[JUDGES], PERCENT)} and queries "
+        f"of its variance, judges make {with_interval(parts[JUDGES], PERCENT)} and queries "
         f"{with_interval(parts[QUERIES], PERCENT)}"
     )
 

@@ -372,7 +372,7 @@ def _small(p: str) -> bool:
 
 @claim(
     "gate: judges",
-    r"Games won: (?:(?P<fixed>intervals hold the judge fixed: they are for other queries, not for other judges)|the verdict is the same without any 1 of (?P<same>\d+) judges|the verdict is another without 1 of (?P<other>\d+) judges: .*|no interval for other judges: (?P<few>\d+) judges do not show how judges differ|for other judges of this kind the interval is .*|Of its variance, judges make .*)\.",
+    r"Games won: (?:(?P<fixed>intervals hold the judge fixed: they are for other queries, not for other judges)|the verdict is the same without any 1 of (?P<same>\d+) judges|the verdict is another without 1 of (?P<other>\d+) judges: .*|no interval for other judges: (?P<few>\d+) judges do not show how judges differ|for other judges of this kind the interval is .*|of its variance, judges make .*)\.",
 )
 def _of_judges(seen: Seen, said: Said) -> bool | str:
     judges = {row.judge for row in seen.count.games.rows if {row.first, row.second} == set(seen.pair)}

@@ -127,7 +127,7 @@ def test_six_recorded_judges(six_judges: Path, cli: CLI, shared: Path) -> None:
     pair = ["--new", "Phi-3.5-mini-Instruct", "--old", "gemma-2-9b-it"]
     fixed, other = cli("gate", str(six_judges), *pair), cli("gate", str(six_judges), *pair, "--judges", "random")
     assert (fixed.status, other.status) == (0, 3)
-    assert "Of its variance, judges make 57% (24 to 90%) and queries 30% (6 to 54%)." in fixed.out
+    assert "of its variance, judges make 57% (24 to 90%) and queries 30% (6 to 54%)." in fixed.out
     assert "the interval is 43.6 to 60.7%; one more judge alone would say 31.1 to 73.3%" in fixed.out
     assert "undecided for other judges of this kind: add judges" in other.out
     said = cli("rate", str(shared / "data/mtbench_multijudge/verdicts.csv"), "--skip-faulty").out
