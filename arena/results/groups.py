@@ -12,7 +12,7 @@ from arena.data.dataset import groupings
 from arena.ratings.games import WinAndTie
 from arena.results.games import GameTable
 from judges.types import Query
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, units_of
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import holm_levels, symmetric_interval
@@ -60,11 +60,11 @@ def reversals(
     are one. All tests, of every agent on every group of every column, share the error probability (Holm).
 
     Returns:
-        ``None`` if no column groups the queries.
+        ``None`` if no column groups the queries, or there are too few for two groups.
     """
     columns = groupings(queries.values())
     columns.pop("conversation", None)  # its turns are one unit, so no group of it can be tested
-    if not columns or leader not in games.agents:
+    if not columns or leader not in games.agents or len(games.queries) < 2 * FEW_QUERIES:
         return None
     shares = _shares(games, leader, games.scores(win_and_tie))
     unit = units_of(games.queries, games.clusters)

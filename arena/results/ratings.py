@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from arena.ratings.games import VerdictTable
     from arena.ratings.results import Ratings
     from arena.results.documents import CitationBoard, RetrievalBoard
-    from arena.results.exam_evaluation import ExamScores
+    from arena.results.exam import ExamScores
     from arena.results.groups import Reversals
     from arena.results.nuggets import NuggetBoard
     from arena.stages.adaptive import AdaptiveState

@@ -50,7 +50,7 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import LIKELIHOOD, mean_interval, student, sums_by_unit
 from retrieval_eval.stats.estimate import Estimate
 

@@ -43,7 +43,7 @@ from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import GameOutcome
-from retrieval_eval.stats.arrays import Bools
+from retrieval_eval.stats import Bools
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 from retrieval_eval.stats.components import FEWEST_JUDGES, for_one_judge, for_other_judges, variance
 from retrieval_eval.stats.groups import interaction, shrunk
