@@ -17,7 +17,7 @@ import numpy as np
 
 from arena.data.verdicts import read_verdicts
 from arena.ratings.games import average, reconcile
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import mean_interval, student
 from retrieval_eval.stats.components import (
     JUDGES,

@@ -44,9 +44,9 @@ from arena.calibration.votes import (
     whole_numbers,
 )
 from arena.ratings.games import Unit
+from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
-from retrieval_eval.stats.arrays import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, FEW_QUERIES, Clusters, jackknife_estimate, numbered, student
 from retrieval_eval.stats.components import effective_votes
 from retrieval_eval.stats.estimate import Estimate

@@ -13,7 +13,7 @@ from arena.ratings.bradley_terry import BradleyTerry, cluster_scores
 from arena.ratings.games import Games
 from arena.ratings.ranks import PairTests
 from arena.ratings.results import MOST_JUDGES, OtherJudges, PairDifference
-from retrieval_eval.stats.arrays import Bools, Floats
+from retrieval_eval.stats import Bools, Floats
 from retrieval_eval.stats.components import METHOD, parts, strata, variance
 from retrieval_eval.stats.estimate import Estimate
 

@@ -29,7 +29,7 @@ import scipy
 from msgspec import Struct
 from msgspec.structs import replace
 
-from retrieval_eval.stats.arrays import Bools, Floats, Ints
+from retrieval_eval.stats import Bools, Floats, Ints
 from retrieval_eval.stats.bootstrap import COEFFICIENT, jackknife_estimate
 from retrieval_eval.stats.estimate import Estimate
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.judges_random import covered, differences, held_out, parts_covered, without_cells, worlds
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.components import (
     JUDGES,
     QUERIES,
