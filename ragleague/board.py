@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from arena.boards.gate.board import MARGIN, GateBoard
+from arena.boards.gate.board import MARGIN, GateBoard, JudgesAs
 from arena.boards.gate.compare import compare
 from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.present.table import plain
@@ -187,7 +187,14 @@ class Board:
             return pd.DataFrame(list(rows), columns=list(columns))
 
     def compare(
-        self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN, by: str = ""
+        self,
+        new: str,
+        old: str,
+        *,
+        on: str | Sequence[str] = (),
+        margin: float = MARGIN,
+        judges: JudgesAs = "fixed",
+        by: str = "",
     ) -> GateBoard:
         """Compare a new agent with an old one: better, not worse, worse, or undecided, with what would decide it.
 
@@ -197,6 +204,7 @@ class Board:
             on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or a list of these;
                 every score by default.
             margin: how much worse the new agent may be, as a share of games won or in units of the score.
+            judges: with ``random``, the verdict by games must hold for other judges of this kind too.
             by: a column of the queries: compares the agents on each of its groups too (``GateBoard.groups``). The
                 verdict *worse* on a group makes the verdict on all *worse*.
 
@@ -211,7 +219,8 @@ class Board:
         with self._opened() as store:
             scores = argument("on", str | list[str], on)
             margin, by = argument("margin", float, margin), argument("by", str, by)
-            return compare(store, self.tournament, new, old, on=scores, margin=margin, by=by)
+            judges = argument("judges", JudgesAs, judges)
+            return compare(store, self.tournament, new, old, on=scores, margin=margin, judges=judges, by=by)
 
     def plot(self, what: Plot = "compare", path: str | Path | None = None) -> NotebookPicture:
         """Plot scores, ratings or wins; a notebook shows the returned picture at the end of a cell.

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.boards.games import Wins, by_points
+from arena.boards.left_out_judges import other_judges_table, parts_picture
 from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
 from arena.calibration.methods import (
     Departure,
@@ -41,9 +42,9 @@ from arena.present.picture import (
     Whiskers,
     nowhere,
 )
-from arena.present.table import INTERVAL, Column, Table, flat
+from arena.present.table import INTERVAL, Column, Table, flat, plain
 from arena.ratings.pairs import pair_results
-from arena.ratings.results import UNITS
+from arena.ratings.results import UNITS, OtherJudges
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.results.opinions import peoples_opinions
 from arena.results.ratings import Group, of_group, rating_settings
@@ -155,6 +156,7 @@ class CompareBoard(Board, frozen=True, eq=False):
     by_query: tuple[Scores, ...]
     clusters: Clusters = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
+    other_judges: tuple[OtherJudges, ...] = ()
     tournament: str = ""
 
     @property
@@ -167,7 +169,12 @@ class CompareBoard(Board, frozen=True, eq=False):
         blocks: list[Block] = [Remarks(self.sentences()), self.figure()]
         if self.methods.pairs:
             blocks += [self.agreement(), self.correlations()]
-        return [Section("compare", "Compare", _LEAD, [*blocks, self.table()])]
+        return [Section("compare", "Compare", _LEAD, [*blocks, self.table(), *self.judges()])]
+
+    def judges(self) -> list[Block]:
+        """Picture and table of neighbours' differences with judges as a source of error; empty below three judges."""
+        picture = parts_picture(self.other_judges)
+        return [] if picture is None else [picture, other_judges_table(self.other_judges, "compare")]
 
     def report(self) -> Section:
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
@@ -191,6 +198,7 @@ class CompareBoard(Board, frozen=True, eq=False):
             "ways": ways,
             "departures": [flat(departure) for order in orders.values() for departure in order.departures],
             "uneven": [flat(record) for record in self.uneven],
+            "other_judges": plain(self.other_judges),
         }
 
     def findings(self, way: str) -> list[Placement]:
@@ -481,7 +489,8 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
         pairs = pair_results(played)
         order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
-    return replace(board, wins=wins, tournament=tournament)
+    others = () if rated is None else rated.other_judges
+    return replace(board, wins=wins, tournament=tournament, other_judges=others)
 
 
 def compared(

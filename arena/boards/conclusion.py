@@ -15,6 +15,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.boards.left_out_judges import (
+    ADD_JUDGES,
+    WithoutJudge,
+    judges_decide,
+    more_needed,
+    top_sentence,
+    without_judges,
+)
 from arena.data.kinds import kind_of
 from arena.present.blocks import judge_first
 from arena.present.numbers import COUNT, PERCENT, ROUGH_MONEY, SIGNED_2, capital, counted, listed, with_interval
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison, JudgeAgainstPeople
     from arena.calibration.votes import Level
     from arena.present.blocks import Check
-    from arena.ratings.results import PairDifference, Ratings
+    from arena.ratings.results import Ratings
     from arena.results.outcomes import Shortfall
     from arena.results.ratings import Leaderboard
     from arena.stages.adaptive import AdaptiveState
@@ -143,7 +151,24 @@ def conclude(
             sentence=f"{listed(of_words, _NAMED)} only {verb} words. Name a language model under 'judges'.",
             top=(),
         )
-    return _checked_for_absence(conclusion, ratings).weighed(())
+    return _checked_for_judges(_checked_for_absence(conclusion, ratings), ratings).weighed(())
+
+
+def _checked_for_judges(conclusion: Conclusion, ratings: Ratings) -> Conclusion:
+    """Add to a conclusion about an order whether it differs without one judge; a trust check lowers its standing."""
+    changes = judge_changes(ratings) if conclusion.ordered else []
+    changed = top_sentence(changes)
+    if changes and conclusion.top and not changed:
+        changed = f"So it is without any 1 of {len(changes)} judges."
+    return replace(conclusion, sentence=f"{conclusion.sentence} {changed}") if changed else conclusion
+
+
+def judge_changes(ratings: Ratings) -> list[WithoutJudge]:
+    def top(rated: Ratings) -> tuple[str, tuple[str, ...]]:
+        conclusion = _from_ratings(rated, None, {}, ())
+        return conclusion.headline, conclusion.top
+
+    return without_judges(ratings, top)
 
 
 def _checked_for_absence(conclusion: Conclusion, ratings: Ratings) -> Conclusion:
@@ -222,6 +247,11 @@ def to_tell_apart(ratings: Ratings, conclusion: Conclusion, paid_usd: float | No
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
+    by_judges = next(
+        (row.parts for row in ratings.other_judges if {row.better, row.worse} == {pair.better, pair.worse}), {}
+    )
+    if judges_decide(by_judges):
+        return f"To tell {pair.better} and {pair.worse} apart, {ADD_JUDGES}."
     cost = " like these"
     if paid_usd and ratings.units and pair.queries_needed:
         cost = f", {ROUGH_MONEY.write(paid_usd / ratings.units * pair.queries_needed)} to judge"
@@ -368,15 +398,6 @@ def _basis(ratings: Ratings) -> str:
     games = sum(row.games for row in ratings.agents) / 2
     number = f" on {counted(ratings.units, *ratings.noun)}" if ratings.unit != "game" else ""
     return f"at {ratings.settings.level:.0%} confidence over {counted(games, 'game')}{number}"
-
-
-def more_needed(pair: PairDifference) -> str:
-    """Number of further queries or games to separate two agents, as "12 (8 to 40)"; empty if it is unknown."""
-    if not pair.queries_needed:
-        return ""
-    low, high = pair.queries_needed_low or 0, pair.queries_needed_high
-    ends = f"at least {low:,}" if high is None else f"{low:,} to {high:,}"
-    return f"{pair.queries_needed:,} ({ends})"
 
 
 def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:

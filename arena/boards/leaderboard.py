@@ -16,6 +16,7 @@ from arena.boards.ratings import (
     rating_table,
     ratings_json,
     ratings_section,
+    without_judge_json,
 )
 from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
@@ -331,7 +332,8 @@ class TournamentBoard(Board, frozen=True):
                 )
                 for judge, ratings_of_judge in board.by_judge.items()
             },
-            **{name: getattr(ratings, name, []) for name in ("pairs", "fragility", "notes")},
+            **{name: getattr(ratings, name, []) for name in ("pairs", "fragility", "notes", "other_judges")},
+            "without_judge": {} if ratings is None else without_judge_json(ratings),
             "coverage": {task: _stage(coverage) for task, coverage in board.coverage.items()},
             "self_consistency": board.consistency,
             "shortfall": shortfall

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_CONFLICT, Conclusion, Finding, findings, is_full
 from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
-from arena.boards.trust import ALPHA, PEOPLE, no_people
-from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
+from arena.boards.trust import ALPHA, PEOPLE, VOTES, no_people
+from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople, PanelGain
 from arena.calibration.methods import PeopleScores, contradictions
 from arena.calibration.votes import Level
 from arena.data.kinds import kind_of
@@ -453,6 +453,7 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
         best = f"its best member {gain.best} {PERCENT.write(gain.best_agreement)}"
         bounds = "" if gain.gain.low is None else f" (difference {with_interval(gain.gain, SIGNED_2)})"
         yield f"{label}panel: {PERCENT.write(gain.agreement)} like people, {best}{bounds}"
+        yield from (f"{label}panel: {sentence}" for sentence in _of_panel(gain, len(comparison.judges) - 1))
     if ties := gain_from_ties(comparison):
         yield f"{label}panel: {ties}"
     for name, judge in comparison.judges.items():
@@ -460,6 +461,19 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
             yield f"{label}{name}: {outside}"
         if judge.queries < FEW_QUERIES:
             yield f"{label}{name}: {counted(judge.queries, *UNITS[judge.unit])} in common: intervals are rough"
+
+
+def _of_panel(gain: PanelGain, judges: int) -> Iterator[str]:
+    """What a panel is worth, and that its majority is worse than its best judge."""
+    if gain.votes.value is not None and judges > 1:
+        yield f"{judges} judges are worth {with_interval(gain.votes, VOTES)} independent votes: they err together"
+    points = gain.points
+    if points is not None and points.majority < points.best_points:
+        chance = ", more than chance explains" if points.worse else ""
+        yield (
+            f"its majority is right in {PERCENT.write(points.majority)}, {points.best} alone in "
+            f"{PERCENT.write(points.best_points)}, a tie half{chance}"
+        )
 
 
 def gain_from_ties(comparison: Comparison) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
 
-from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed, to_tell_apart
+from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, judge_changes, to_tell_apart
+from arena.boards.left_out_judges import finding, judge_tables, more_needed
 from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
@@ -38,7 +39,7 @@ _NAMED: Final = 8
 _MOST_ALIKE: Final = 3
 _JSON: Final = (
     *("judges", "fragility", "pairs", "position_effect", "position_low", "position_high", "tie_parameter"),
-    *("convergence", "notes", "settings"),
+    *("convergence", "notes", "settings", "other_judges"),
 )
 """Fields of ``Ratings`` that are written to JSON unchanged."""
 _ROWS: Final = {
@@ -165,8 +166,9 @@ def ratings_section(
     sentences = few_alike(ratings.notes)
     if conclusion.ordered:
         flips = [flip for flip in ratings.flips if flip.change == "leader" and flip.count]
-        blocks += [*_neighbours(ratings, name), *_carriers(flips, queries or {}, name)]
-        sentences = [*(flip.sentence for flip in flips), *sentences]
+        judges = [said] if name == "leaderboard" and (said := finding(ratings, judge_changes(ratings))) else []
+        blocks += [*_neighbours(ratings, name), *judge_tables(ratings, name), *_carriers(flips, queries or {}, name)]
+        sentences = [*(flip.sentence for flip in flips), *judges, *sentences]
     if sentences := [*sentences, *remarks]:
         blocks.append(Remarks(sentences))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
@@ -215,7 +217,21 @@ def ratings_json(
         "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else (), scores),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "coverage": ratings.tally,
+        "without_judge": without_judge_json(ratings),
         **fields(ratings, *_JSON),
+    }
+
+
+def without_judge_json(ratings: Ratings) -> dict[str, Any]:
+    """By judge: the conclusion without it, what changes, and all pairs."""
+    return {
+        change.judge: {
+            "conclusion": conclude(rest := ratings.without_judge[change.judge]),
+            **fields(change, "leads", "pairs"),
+            "agents": [row.agent for row in rest.by_rank],
+            "differences": rest.pairs,
+        }
+        for change in judge_changes(ratings)
     }
 
 

@@ -370,6 +370,18 @@ def _small(p: str) -> bool:
     return float(p.removeprefix("below ")) <= 0.05
 
 
+@claim(
+    "gate: judges",
+    r"Games won: (?:(?P<fixed>intervals hold the judge fixed: they are for other queries, not for other judges)|the verdict is the same without any 1 of (?P<same>\d+) judges|the verdict is another without 1 of (?P<other>\d+) judges: .*|no interval for other judges: (?P<few>\d+) judges do not show how judges differ|for other judges of this kind the interval is .*|of its variance, judges make .*)\.",
+)
+def _of_judges(seen: Seen, said: Said) -> bool | str:
+    judges = {row.judge for row in seen.count.games.rows if {row.first, row.second} == set(seen.pair)}
+    numbers = [int(said[name]) for name in ("same", "other", "few") if said[name]]
+    if numbers:
+        return numbers == [len(judges)]
+    return len(judges) == 1 if said["fixed"] else len(judges) > 2
+
+
 always(
     "gate: looks",
     r"Games won: look \d+ of a gate that looks after each batch; its interval is at the level left for it\.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Final
 
@@ -53,11 +54,7 @@ def show(source: data.Source) -> None:
     figure, markup = _figure(source, link("queries", source), tuple(agents), values=values)
     st.html(markup)
     _export(figure)
-    parts = {"Agreement": lambda _, board: draw(board.agreement()), "Two scores": _show_two, "Groups": _show_groups}
-    if not board.methods.pairs:
-        parts = {name: part for name, part in parts.items() if name not in {"Agreement", "Two scores"}}
-    if not data.groups(source) or len(board.order) < 2:
-        parts.pop("Groups")
+    parts = _parts(source, board)
     if parts:
         part = switch("More", list(parts), "part", label_visibility="collapsed")
         parts[part](source, board)
@@ -68,6 +65,18 @@ def show(source: data.Source) -> None:
     with unfold("Tables", "tables") as opened:
         if opened.open:
             _show_tables(source, board)
+
+
+def _parts(source: data.Source, board: CompareBoard) -> dict[str, Callable[[data.Source, CompareBoard], None]]:
+    """What can be shown below the chart, by its name on the switch."""
+    parts: dict[str, Callable[[data.Source, CompareBoard], None]] = {}
+    if board.methods.pairs:
+        parts |= {"Agreement": lambda _, board: draw(board.agreement()), "Two scores": _show_two}
+    if data.groups(source) and len(board.order) > 1:
+        parts["Groups"] = _show_groups
+    if board.judges():
+        parts["Judges"] = lambda _, board: draw(*board.judges())
+    return parts
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from arena.boards.compare import OF_STAGE
+from arena.boards.left_out_judges import ADD_JUDGES, FIXED, judges_decide, parts_words
 from arena.boards.methods import way_of
 from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, Number, Percent, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.table import Column, Table, fields
+from arena.present.table import Column, Table, fields, plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from retrieval_eval.stats.components import ROUGH
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
 
@@ -45,6 +47,56 @@ def section_of(on: str, criteria: Collection[str]) -> str:
     return "criteria" if on in criteria else score_sections().get(on, "retrieval")
 
 
+JudgesAs: TypeAlias = Literal["fixed", "random"]
+"""Whether a verdict is for these judges, or for other judges of this kind."""
+
+
+class OfJudges(Struct, frozen=True):
+    """What a comparison by games owes to its judges.
+
+    Attributes:
+        names: judges with a game between the two agents.
+        others: the difference with its interval for other queries and other judges.
+        one: prediction interval of the difference by another single judge.
+        parts: shares of the variance, see ``OtherJudges``.
+        without: the verdict without each judge that changes it.
+    """
+
+    names: tuple[str, ...]
+    others: Estimate = Estimate(None)
+    one: Estimate = Estimate(None)
+    parts: Mapping[str, Estimate] = {}
+    without: Mapping[str, GateVerdict] = {}
+
+    def sentences(self) -> Iterator[str]:
+        number = len(self.names)
+        if number < 2:
+            yield f"{FIXED[0].lower()}{FIXED[1:]}"
+            return
+        changed = [f"without {judge}, {verdict}" for judge, verdict in self.without.items()]
+        if changed:
+            yield f"the verdict is another without 1 of {number} judges: {'; '.join(changed)}."
+        else:
+            yield f"the verdict is the same without any 1 of {number} judges."
+        others, one = self.others, self.one
+        if others.low is None or one.low is None:
+            yield f"no interval for other judges: {number} judges do not show how judges differ."
+            return
+        rough = f", rough with {number} judges" if number < ROUGH else ""
+        shares = [SHARE.between(*(end + 0.5 for end in ends)) for ends in _ends(others, one)]
+        yield (
+            f"for other judges of this kind the interval is {shares[0]}{rough}; one more judge alone would say "
+            f"{shares[1]} with a probability of 95%."
+        )
+        if self.parts:
+            yield f"{parts_words(self.parts)}{f': {ADD_JUDGES}' if judges_decide(self.parts) else ''}."
+
+
+def _ends(*estimates: Estimate) -> Iterator[tuple[float, float]]:
+    for estimate in estimates:
+        yield max(-0.5, estimate.low or 0.0), min(0.5, estimate.high or 0.0)
+
+
 class Compared(Struct, frozen=True):
     """Comparison of the new agent with the old one by one score.
 
@@ -65,6 +117,8 @@ class Compared(Struct, frozen=True):
     unit: Unit = "query"
     judgments: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
     left_out: int = 0
+    of_judges: OfJudges | None = None
+    judges: JudgesAs = "fixed"
     differences: tuple[float, ...] = ()
 
     @property
@@ -97,7 +151,8 @@ class Compared(Struct, frozen=True):
 
     def remarks(self) -> Iterator[str]:
         undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
-        yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *self.notes))
+        of_judges = self.of_judges.sentences() if self.of_judges is not None else ()
+        yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *of_judges, *self.notes))
 
     def _undecided(self) -> str:
         result, (singular, plural) = self.result, UNITS[self.unit]
@@ -108,6 +163,16 @@ class Compared(Struct, frozen=True):
             return f"undecided, since nothing is known of it. {_AGAIN}"
         if (result.difference.n or 0) < 2:
             return f"undecided, since one {singular} does not show how much {plural} differ."
+        return self._what_helps()
+
+    def _what_helps(self) -> str:
+        """The sentence on a difference whose interval alone leaves it undecided."""
+        result, (singular, plural) = self.result, UNITS[self.unit]
+        by_judges = self.of_judges is not None and judges_decide(self.of_judges.parts)
+        if self.judges == "random" and not by_judges:
+            return "undecided for other judges of this kind: add judges, or queries."
+        if by_judges:
+            return f"undecided: {ADD_JUDGES}."
         if result.more is None:
             return f"undecided, and {COUNT.write(MOST)} {plural} like these would not decide it. Choose another margin."
         more = counted(_rounded(result.more), f"more {singular}", f"more {plural}")
@@ -294,11 +359,13 @@ class GateBoard(Board, frozen=True):
 
     def picture(self) -> Whiskers:
         lines = [
-            Line(score.title, [Mark(difference.value, difference.low, difference.high)])
+            Line(score.title, [*_others(score), Mark(difference.value, difference.low, difference.high)])
             for score in self.scores
             if (difference := score.result.difference).value is not None
         ]
         caption = f"Right of 0, {self.new} is better. An interval wholly right of {-self.margin:g} passes."
+        if any(_others(score) for score in self.scores):
+            caption += " The longer grey line is the interval for other judges of this kind."
         words = f"Difference of {self.new} and {self.old} with intervals"
         return Whiskers("gate", "", words, caption, lines, "New less old", SIGNED, zero=True)
 
@@ -346,6 +413,11 @@ class GateBoard(Board, frozen=True):
         return self.markdown()
 
 
+def _others(score: Compared) -> list[Mark]:
+    others = score.of_judges.others if score.of_judges is not None else Estimate(None)
+    return [] if others.value is None or others.low is None else [Mark(others.value, others.low, others.high, "grey")]
+
+
 def _json(score: Compared) -> dict[str, Any]:
     result, difference = score.result, score.result.difference
     return {
@@ -361,5 +433,7 @@ def _json(score: Compared) -> dict[str, Any]:
         "bounds": None if result.ends is None else list(result.ends),
         "more_queries": None if score.doubts else result.more,
         "doubts": list(score.doubts),
+        "judges": score.judges,
+        "of_judges": None if score.of_judges is None else plain(score.of_judges),
         "notes": list(score.notes),
     }

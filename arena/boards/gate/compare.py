@@ -14,14 +14,26 @@ from msgspec.structs import replace
 
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
-from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, GateBoard, GroupCompared, section_of
+from arena.boards.gate.board import (
+    LEVEL,
+    MARGIN,
+    PAIRWISE,
+    SHARE,
+    Compared,
+    GateBoard,
+    GroupCompared,
+    JudgesAs,
+    OfJudges,
+    section_of,
+)
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset, groupings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.adaptive import outcomes_of
-from arena.ratings.games import Unit
-from arena.ratings.results import UNITS
+from arena.ratings.games import Games, Unit
+from arena.ratings.other_judges import contributions, parts_of
+from arena.ratings.results import MOST_JUDGES, UNITS, RatingSettings
 from arena.results.cache import cached_games
 from arena.results.cards import NO_CARD, lacking_cards
 from arena.results.games import FAILED, NOT_WANTED, GameTable
@@ -33,8 +45,9 @@ from judges.sections import nearest
 from judges.types import GameOutcome
 from retrieval_eval.stats import Bools
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
+from retrieval_eval.stats.components import FEWEST_JUDGES, for_one_judge, for_other_judges, variance
 from retrieval_eval.stats.groups import interaction, shrunk
-from retrieval_eval.stats.paired import Paired, holm_levels, level_of_look, paired
+from retrieval_eval.stats.paired import GateVerdict, Paired, holm_levels, level_of_look, paired
 from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
@@ -53,6 +66,7 @@ def compare(
     on: str | Sequence[str] = (),
     margin: float = MARGIN,
     looks: Sequence[float] = (),
+    judges: JudgesAs = "fixed",
     by: str = "",
 ) -> GateBoard:
     """Compare two agents by the judgments in the store; runs no judge.
@@ -60,9 +74,10 @@ def compare(
     ``on`` names scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, or a measure such as
     ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
     worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
-    gives in ``looks`` the share of all queries judged at each test so far. ``by`` names a column of the queries: the
-    agents are then compared on each of its groups too, and the verdict *worse* on a group fails the gate. The groups of
-    a score share its error probability (Holm).
+    gives in ``looks`` the share of all queries judged at each test so far. With ``judges="random"`` the verdict by
+    games is for other judges of this kind too. ``by`` names a column of the queries: the agents are then compared on
+    each of its groups too, and the verdict *worse* on a group fails the gate. The groups of a score share its error
+    probability (Holm).
 
     Raises:
         InputError: an agent, a score or a column does not exist, or the margin is out of range.
@@ -87,7 +102,8 @@ def compare(
         """Compare by one score, on all queries or on some of them."""
         answers = answered if queries is None else frozenset(key for key in answered if key[0] in queries)
         if name == PAIRWISE:
-            return _by_games(games, settings, answers, (new, old), margin, level=level, looks=looks, queries=queries)
+            how: dict[str, Any] = {"level": level, "looks": looks, "judges": judges, "queries": queries}
+            return _by_games(games, settings, answers, (new, old), margin, **how)
         method = replace(means[name], name=name)
         if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
             method = _with_queries(method, {query for query, agent in answered if agent in (new, old)})
@@ -228,6 +244,7 @@ def _by_games(
     *,
     level: float,
     looks: Sequence[float],
+    judges: JudgesAs,
     queries: frozenset[str] | None = None,
 ) -> Compared:
     """Compare two agents by their games; all games on one query, in any order and by any judge, count as one value."""
@@ -257,17 +274,18 @@ def _by_games(
     judged = Counter(games.clusters.get(query, query) for query in _queries(games, rows & games.played))
     verdict_shares = _verdict_shares(games, rows)
     known = [verdict_shares[name] / turns[name] for name in sorted(judged)]  # in the order of ``outcomes``
-    result = paired(
-        outcomes - 0.5,
-        margin,
-        missing=missing,
-        known=known,
-        reach=0.5,
-        level=level,
-        looks=looks,
-        any_look=settings.adaptive and not looks,
-        symmetric=queries is not None,
-    )
+    any_look = settings.adaptive and not looks
+    how: dict[str, Any] = {"missing": missing, "known": known, "reach": 0.5, "level": level, "looks": looks}
+    compared = partial(paired, outcomes - 0.5, margin, **how, symmetric=queries is not None)
+    result = compared(any_look=any_look)
+    at_level = level_of_look(looks, level) if looks else level
+    of_judges, half = _of_judges(games, rating_settings(settings), rows, pair, result, level=at_level)
+    doubts = [*_doubts(games, rows, new)]
+    if judges == "random":
+        if any_look:
+            raise InputError("--judges random: an adaptive schedule's interval is for these judges; leave it out")
+        result = compared(half=half) if half else result
+        doubts += [] if half else [f"other judges need at least {FEWEST_JUDGES} judges; {len(of_judges.names)} judged."]
     share = float(outcomes.mean())
     unit = _unit(games.clusters)
     notes = (
@@ -276,11 +294,37 @@ def _by_games(
         *_look_notes(result, looks, unit),
     )
     judgments = (_missing_verdicts(games, rows),) * 2
-    doubts = tuple(_doubts(games, rows, new))
-    shown = level_of_look(looks, level) if looks else level
     return Compared(
-        PAIRWISE, share, 1 - share, result, shown, doubts, notes, unit, judgments, differences=tuple(outcomes - 0.5)
+        *(PAIRWISE, share, 1 - share, result, at_level, tuple(doubts), notes, unit, judgments),
+        differences=tuple(outcomes - 0.5),
+        of_judges=of_judges,
+        judges=judges,
     )
+
+
+def _of_judges(
+    games: GameTable, options: RatingSettings, rows: Bools, pair: tuple[str, str], result: Paired, *, level: float
+) -> tuple[OfJudges, float]:
+    """What the comparison owes to its judges, and half the width of the interval for other judges; 0 if unknown."""
+    names = tuple(games.judges[judge] for judge in np.unique(games.judge[rows & games.played]).tolist())
+    rated = games.rated(options, rows)
+    if rated is None or rated.judge is None or not 2 <= len(names) <= MOST_JUDGES:
+        return OfJudges(names), 0.0
+    cells = contributions(rated, pair[0])
+    half = float(variance(cells).half_widths((1 - level) / 2)[0])
+
+    def verdict(of: Games) -> GateVerdict:
+        return paired(outcomes_of(of, pair).score - 0.5, result.margin, reach=0.5, level=level).verdict
+
+    alone, without = [], dict[str, GateVerdict]()
+    for name in names:
+        own, rest = (games.rated(options, rows & of) for of in (games.of_judge(name), ~games.of_judge(name)))
+        alone.append(np.nan if own is None else float(outcomes_of(own, pair).score.mean()) - 0.5)
+        if rest is not None and (other := verdict(rest)) != verdict(rated):
+            without[name] = other
+    others = for_other_judges(result.difference, half)
+    of_judges = OfJudges(names, others, for_one_judge(np.array(alone)), parts_of(cells), without)
+    return of_judges, 0.0 if math.isnan(half) else half
 
 
 def _missing_verdicts(games: GameTable, rows: Bools) -> tuple[int, int]:

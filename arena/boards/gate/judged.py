@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from arena.boards.gate.board import MARGIN, PAIRWISE, GateBoard, score_sections, section_of
+from arena.boards.gate.board import MARGIN, PAIRWISE, GateBoard, JudgesAs, score_sections, section_of
 from arena.boards.gate.compare import check_agents, check_margin, compare
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
@@ -43,6 +43,7 @@ def decide(
     *,
     on: Sequence[str] = (PAIRWISE,),
     margin: float = MARGIN,
+    judges: JudgesAs = "fixed",
     by: str = "",
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
@@ -78,12 +79,11 @@ def decide(
     if other_scores:
         judge_stages(stages=other_stages)
     if adaptive:
-        boards = [
-            _by_batch(config, new, old, progress, say, margin=margin, by=by, retry_failed=retry_failed, trace=trace)
-        ]
+        how: dict[str, Any] = {"margin": margin, "judges": judges, "by": by}
+        boards = [_by_batch(config, new, old, progress, say, **how, retry_failed=retry_failed, trace=trace)]
     if other_scores:
         with closing(Store.open(config.store)) as store:
-            boards.append(compare(store, config.name, new, old, on=other_scores, margin=margin, by=by))
+            boards.append(compare(store, config.name, new, old, on=other_scores, margin=margin, judges=judges, by=by))
     return replace(
         boards[0],
         scores=tuple(score for board in boards for score in board.scores),
@@ -119,6 +119,7 @@ def _by_batch(
     say: Callable[[RunPart], None],
     *,
     margin: float,
+    judges: JudgesAs,
     by: str,
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
@@ -150,7 +151,8 @@ def _by_batch(
         with closing(Store.open(batch_config.store)) as store:
             sizes = sorted({*_earlier_looks(store, batch_config.name, most), games})
             looks = [size / most for size in sizes if size <= games]
-            board = compare(store, batch_config.name, new, old, on=PAIRWISE, margin=margin, looks=looks, by=by)
+            options: dict[str, Any] = {"margin": margin, "looks": looks, "judges": judges, "by": by}
+            board = compare(store, batch_config.name, new, old, on=PAIRWISE, **options)
             settings = store.settings(batch_config.name)
             without_card = bool(lacking_cards(settings, VERDICT, datetime.now(UTC).date()))
         unfinished = any(stage.left for stage in summary.stages.values())
