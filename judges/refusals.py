@@ -9,6 +9,14 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, TypeAlias
 
+from judges.types import Task
+
+REFUSALS: Final = Task("refusals")
+SAYS_SO: Final = "The documents do not answer the question."
+"""The nugget of a question that nothing in the documents answers."""
+SAYS_IT: Final = "Does it say that the documents do not answer the question?"
+"""The exam question on an answer to such a question."""
+
 Reaction: TypeAlias = Literal["answers", "refuses", "asks back"]
 
 _QUOTES: Final = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2018": "'", "\uff07": "'", "\u00a0": " ", "*": None})
@@ -74,8 +82,8 @@ _READ: Final = 600
 """Number of characters of a sentence that are read, so that no text takes long."""
 _ASKED: Final = (
     r"(?:mean|means|refer|referring|asking|ask|talking|thinking|looking|interested|want|need|have|specify|clarify"
-    r"|elaborate|tell me|let me know|inquiring|curious|rephrase|concerned|prefer|be more specific|narrow|describe|give me"
-    r"|provide)"
+    r"|elaborate|tell me|let me know|inquiring|curious|rephrase|concerned|prefer|be more specific|narrow|describe"
+    r"|give me|provide)"
 )
 _ASKING_BACK: Final = re.compile(
     rf"\b(?:which|what|who|whose|where|when|how)\b.*\b(?:you|your|yours)\b.*\?"
@@ -85,10 +93,16 @@ _ASKING_BACK: Final = re.compile(
     r"|give me more|give more)\b|\bwhich (?:one|ones|of (?:the|these|those|them|your))\b.*\?"
 )
 _CLOSING: Final = re.compile(
-    r"\b(?:anything else|something else (?:i|you)|any (?:other|further|more) questions?|know more|like me to|want me to|need me to|shall i|should i|may i help|help you with|assist you with"
+    r"\b(?:anything else|something else (?:i|you)|any (?:other|further|more) questions?|know more"
+    r"|like me to|want me to|need me to|shall i|should i|may i help|help you with|assist you with"
     r"|does (?:that|this) (?:help|answer)|further (?:help|information|assistance)|what do you think"
     r"|how (?:can|may|else) i|would you like (?:more|some|any|to)|do you want to)\b"
 )
+
+
+def is_told(item: str) -> bool:
+    """Whether a test item asks if an answer says that nothing in the documents answers."""
+    return item in (SAYS_SO, SAYS_IT)
 
 
 def reaction(answer: str) -> Reaction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
@@ -209,8 +208,9 @@ class TournamentBoard(Board, frozen=True):
         board = self.board
         rows = [self._on_one_line(row) for row in self._table().rows]
         scores = [*_ONE_SCORE]
-        for key in board.further:
-            scores += [Column(*first, FIGURE) for first in islice(further_stages()[key].scores.items(), 1)]
+        for key, results in board.further.items():
+            headings = further_stages()[key].scores
+            scores += [Column(first.column, headings[first.name], FIGURE) for first in results.scores[:1]]
         if (retrieval := board.retrieval) is not None:
             measure = retrieval.measures[0]
             scores.append(
