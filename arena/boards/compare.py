@@ -22,8 +22,10 @@ from arena.calibration.methods import (
     compare_drawn,
     departures,
     draw,
+    ranking,
     uneven_shares,
 )
+from arena.config.stages import further_stages
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, capital, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
@@ -47,6 +49,14 @@ WON: Final = "won"
 """Name of the score that replaces the rating on a single query: the share of games won, a tie counting half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
 """Score that is meant if a stage is named instead of a score, by stage, such as ``cover`` for ``exam``."""
+
+
+def score_of(on: str) -> str:
+    """Name of the score that is meant by ``on``: the main one if it names a stage, else ``on``."""
+    stage = further_stages().get(on)
+    return OF_STAGE.get(on) or next(iter(stage.scores if stage is not None else ()), on)
+
+
 MOST_CHOSEN: Final = 4
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
@@ -72,12 +82,14 @@ class Way(Struct, frozen=True):
         scores: score by agent; ``n`` is the number of queries behind it.
         queries: number of queries on which any agent has a score.
         missing: by agent, the number of missing judgments (failed or never made), and of all planned judgments.
+        ranks: whether the score by itself says which agent is better; only such scores are held against each other.
     """
 
     name: str
     scores: Mapping[str, Estimate]
     queries: int
     missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    ranks: bool = True
 
     @property
     def title(self) -> str:
@@ -183,7 +195,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         if self.departures is None:
             few = "Too few games are judged to rate" if self.wins is not None else "No games rate"
             return [f"{few} these agents, so the scores are compared with each other alone."]
-        others = [way for way in self.ways if way.name != self.departures.first]
+        others = [way for way in self.ways if way.ranks and way.name != self.departures.first]
         if not others:
             return [_ALONE]
         by_finding: dict[Placement, list[Way]] = {}
@@ -280,6 +292,7 @@ class CompareBoard(Board, frozen=True, eq=False):
     def _difference(self, scores: Scores, agent: str, reference: str) -> Estimate:
         if not {agent, reference} <= set(scores.agents):
             return Estimate(None)
+        scores = scores.contributions() if scores.conditional else scores
         scores_a, scores_b = (scores.values[scores.agents.index(name)] for name in (agent, reference))
         scored = ~np.isnan(scores_a - scores_b)
         differences = (scores_a - scores_b)[scored]
@@ -389,12 +402,14 @@ def compared(
             scores = dict(zip(drawn.agents, found, strict=True))
         known = {agent: score for agent, score in scores.items() if score.value is not None}
         seen[method.name] = counts
-        ways.append(Way(method.name, known, int(units_with(np.asarray(method.seen().any(axis=0)), unit)), missing))
+        on = int(units_with(np.asarray(method.seen().any(axis=0)), unit))
+        ways.append(Way(method.name, known, on, missing, bool(ranking([method]))))
     is_rated = bool(ways) and ways[0].name == RATING
     order = [*ratings] if ratings is not None and is_rated else []
     for way in ways:
         order += sorted(way.scores.keys() - set(order), key=lambda agent: -(way.scores[agent].value or 0))
     uneven, drawn_from = uneven_shares(used, clusters), len({*units_of(queries, clusters).tolist()})
+    score_draws = [drawn for drawn, way in zip(score_draws, ways, strict=True) if way.ranks]
     few_draws = [replace(drawn, samples=drawn.samples[:_TAU_SAMPLES]) for drawn in score_draws]
     return CompareBoard(
         tuple(order),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from arena.boards.compare import OF_STAGE
+from arena.boards.compare import score_of
 from arena.boards.methods import way_of
 from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
@@ -37,7 +37,7 @@ def score_sections() -> dict[str, str]:
 
 def section_of(on: str, criteria: Collection[str]) -> str:
     """Name of the configuration's section whose judgments make a score; ``criteria`` are the names of all criteria."""
-    if on in ("exam", "nuggets", PAIRWISE, "criteria"):
+    if on in ("exam", "nuggets", PAIRWISE, "criteria") or on in score_sections().values():
         return on
     return "criteria" if on in criteria else score_sections().get(on, "retrieval")
 
@@ -49,6 +49,7 @@ class Compared(Struct, frozen=True):
         new, old: means over the queries on which both have a score; for games the share of points, a tie counting half.
         doubts: sentences on why the score allows no conclusion, whatever the interval.
         judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
+        lower: whether lower is better; the difference is then old minus new.
     """
 
     on: str
@@ -61,6 +62,7 @@ class Compared(Struct, frozen=True):
     unit: Unit = "query"
     judgments: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
     left_out: int = 0
+    lower: bool = False
 
     @property
     def verdict(self) -> GateVerdict:
@@ -68,7 +70,7 @@ class Compared(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
+        return "Games won" if self.on == PAIRWISE else way_of(score_of(self.on))[0]
 
     def finding(self, new: str, old: str) -> str:
         difference, margin = self.result.difference, self.result.margin
@@ -80,7 +82,8 @@ class Compared(Struct, frozen=True):
             interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
             return (
                 f"{self.title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
-                f"difference {SIGNED.write(difference.value)}{interval}, margin {margin:g}."
+                f"{'lower is better, old less new' if self.lower else 'difference'} {SIGNED.write(difference.value)}"
+                f"{interval}, margin {margin:g}."
             )
         share = [None if end is None else end + 0.5 for end in (low, high)]
         interval = "" if low is None else f" ({in_percent(self.level)} interval {SHARE.between(*share)})"
@@ -176,12 +179,15 @@ class GateBoard(Board, frozen=True):
             for score in self.scores
         ]
         level, units = f"{in_percent(self.scores[0].level)} interval", UNITS[self.scores[0].unit][1]
+        meaning = "New minus old; for games, new's share minus one half."
+        if any(score.lower for score in self.scores):
+            meaning += " Old minus new where lower is better."
         columns = (
             Column("on", ""),
             Column("title", "Score", programs=False),
             Column("new", "New", FORM),
             Column("old", "Old", FORM),
-            Column("difference", "Difference", SIGNED, "New minus old; for games, new's share minus one half.", level),
+            Column("difference", "Difference", SIGNED, meaning, level),
             Column(
                 "queries", units.capitalize(), COUNT, f"{units.capitalize()} with a figure of both; each counts once."
             ),
@@ -238,6 +244,7 @@ def _json(score: Compared) -> dict[str, Any]:
         **fields(score, "on", "verdict", "new", "old", "level"),
         **fields(difference, "low", "high", "method"),
         **fields(result, "missing", "wins", "ties", "losses"),
+        **({"lower_is_better": True} if score.lower else {}),
         "difference": difference.value,
         "queries": difference.n,
         "judgments": {

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from arena.boards.compare import OF_STAGE
+from arena.boards.compare import OF_STAGE, score_of
 from arena.boards.conclusion import NO_MODEL
 from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, GateBoard, section_of
 from arena.config.settings import StoredSettings
@@ -75,11 +75,11 @@ def compare(
             names.get(method.name, method.name): method for method in means_of(store, tournament, data, every=every)
         }
     scores = []
-    for name in dict.fromkeys(requested or [*pairwise, *means]):
+    for name in dict.fromkeys(requested or [*pairwise, *(name for name, method in means.items() if method.ranks)]):
         if name == PAIRWISE and pairwise:
             scores.append(_by_games(games, settings, answered, (new, old), margin, looks=looks))
-        elif name in means:
-            method = replace(means[name], name=name)
+        elif (score := name if name in means else score_of(name)) in means:
+            method = replace(means[score], name=name)
             if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
                 method = _with_queries(method, {query for query, agent in answered if agent in (new, old)})
             scores.append(_by_score(method, (new, old), margin, games.clusters))
@@ -286,6 +286,7 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
         unscored = listed([agent for agent in pair if agent not in scored])
         no_scores = paired([], margin, missing=len({*units_of(means.queries, clusters).tolist()}))
         return Compared(name, None, None, no_scores, LEVEL, (f"nothing is known of {unscored}.",), unit=unit)
+    means = means.contributions() if means.conditional else means
     rows = [means.agents.index(agent) for agent in pair]
     new, old = means.values[rows]
     judgments = (means.missing(pair[0]), means.missing(pair[1]))
@@ -313,19 +314,23 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
     ends = np.array([least - old_most, most - old_least])
     ends = np.where(np.isnan(ends), [[-reach], [reach]], ends)
     bounds = np.array([np.bincount(query_unit, differences, units) / turns for differences in ends])
-    missing = units - new.size
-    result = paired(new - old, margin, missing=missing, bounds=bounds, reach=reach, level=LEVEL)
+    missing, differences = units - new.size, new - old
+    if means.lower:
+        differences, bounds = -differences, -bounds[::-1]
+    result = paired(differences, margin, missing=missing, bounds=bounds, reach=reach, level=LEVEL)
     notes = [*_missing_judgments(means, pair, clusters)]
     if not new.size:
         doubt = f"no {UNITS[unit][0]} has a score of both."
-        return Compared(name, None, None, result, LEVEL, (doubt,), tuple(notes), unit, judgments)
+        return Compared(name, None, None, result, LEVEL, (doubt,), tuple(notes), unit, judgments, lower=means.lower)
     doubts = []
     if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
         doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
     missing_turns = _missing_turns(*(dict(enumerate(counts.tolist())) for counts in (judged, turns)))
     notes = [*([f"{_missing(missing, unit)}."] if missing else []), *missing_turns, *notes]
     means_of_both = float(new.mean()), float(old.mean())
-    return Compared(name, *means_of_both, result, LEVEL, tuple(doubts), tuple(notes), unit, judgments)
+    return Compared(
+        name, *means_of_both, result, LEVEL, tuple(doubts), tuple(notes), unit, judgments, lower=means.lower
+    )
 
 
 def _missing_judgments(means: Scores, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:

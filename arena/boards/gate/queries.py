@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from arena.boards.compare import OF_STAGE
+from arena.boards.compare import score_of
 from arena.boards.gate.board import FORM, MARGIN, PAIRWISE, SHARE, SIGNED
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
@@ -36,10 +36,12 @@ class QueryPair(Struct, frozen=True):
     query_id: str
     new: float
     old: float
+    lower: bool = False
 
     @property
     def difference(self) -> float:
-        return self.new - self.old
+        """How much better the new agent is; old minus new if ``lower`` is better."""
+        return self.old - self.new if self.lower else self.new - self.old
 
 
 class GroupPair(Struct, frozen=True):
@@ -149,17 +151,20 @@ def pair_board(
     if on == PAIRWISE:
         games = cached_games(store, tournament)
         scores = _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old)
-        clusters, reach = games.clusters, 0.5
+        clusters, reach, lower = games.clusters, 0.5, False
     else:
         every = means_of(store, tournament, lambda: data, every=True)
-        means = next(means for means in every if means.name == OF_STAGE.get(on, on))
+        means = next(means for means in every if means.name in (on, score_of(on)))
+        means = means.contributions() if means.conditional else means
         low, high = means.scale or (0.0, 1.0)
-        scores, clusters, reach = {}, means.clusters, high - low
+        scores, clusters, reach, lower = {}, means.clusters, high - low, means.lower
         if new in means.agents and old in means.agents:
             both = means.values[[means.agents.index(new), means.agents.index(old)]].T.tolist()
             scores = dict(zip(means.queries, map(tuple, both), strict=True))
     pairs = [
-        QueryPair(name, *both) for name, both in scores.items() if name in data.queries and not np.isnan(both).any()
+        QueryPair(name, *both, lower)
+        for name, both in scores.items()
+        if name in data.queries and not np.isnan(both).any()
     ]
     differences = {pair.query_id: pair.new - 0.5 if on == PAIRWISE else pair.difference for pair in pairs}
 
