@@ -81,7 +81,7 @@ STAGES: Final = (
         "arena.results.refusals",
         "arena.boards.refusals",
         scores={
-            "alignment": "Alignment",
+            "alignment": "Aligned",
             "risk": "Risk",
             "carefulness": "Carefulness",
             "wrongly_declined": "Wrongly declined",

@@ -21,7 +21,9 @@ from arena.boards.refusals import RefusalBoard, board
 from arena.data.files import load_dataset
 from arena.people import tasks
 from arena.people.votes import read_table, write_table
+from arena.results.exam import stored_bank, stored_scores
 from arena.results.games import read_games
+from arena.results.nuggets import nugget_results
 from arena.results.opinions import judges_opinions, judgments_of, peoples_opinions
 from arena.results.refusals import refusal_scores, results
 from arena.run.answers import run_agents
@@ -30,9 +32,10 @@ from arena.stages.refusals import KIND
 from arena.store import Store
 from arena.store.annotations import Annotations
 from judges.errors import ConfigError, DataError, InputError
-from judges.refusals import REFUSALS, reaction
+from judges.refusals import REFUSALS, SAYS_IT, SAYS_SO, reaction
 from judges.types import Query
 from retrieval_eval.data.tables import write_rows
+from retrieval_eval.nuggets.scores import score_table
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.tournaments import Quiet, configured, run, write_data
 
@@ -382,6 +385,76 @@ def test_games_on_unanswerable_queries_are_won_by_who_says_so(tmp_path: Path) ->
         scores = games.scores(store.settings(config.name).win_and_tie)
     won = {(games.agents[a], games.agents[b]): score for a, b, score in zip(games.a, games.b, scores, strict=True)}
     assert won == {("x", "y"): 1.0, ("x", "z"): 1.0, ("y", "z"): 0.5}
+
+
+def test_exam_and_nuggets_ask_of_an_unanswerable_query_that_the_answer_says_so(tmp_path: Path) -> None:
+    write_data(tmp_path, answers={("q1", "x"): REFUSAL})
+    with_answerable(tmp_path, q1="false", q2="true")
+    write_rows(tmp_path / "bank.csv", ["qid", "question"], [{"qid": "q2", "question": "What is yyy?"}])
+    (tmp_path / "nuggets.jsonl").write_text(
+        json.dumps({"qid": "q2", "query": "What is q2?", "nuggets": [{"text": "q2 is yyy", "importance": "vital"}]})
+    )
+    sections = {
+        "exam": {"judge": "judge", "bank": tmp_path / "bank.csv"},
+        "nuggets": {
+            "judge": "judge",
+            "bank": tmp_path / "nuggets.jsonl",
+            "assign": {"texts": ["answers", "documents"]},
+        },
+    }
+    config = configured(tmp_path, **dict.fromkeys(("retrieval", "pairwise", "criteria")), **sections)
+    run(config)
+    with closing(Store.open(config.store)) as store:
+        exam, nuggets = stored_scores(store, config.name), nugget_results(store, config.name)
+    assert exam is not None
+    assert nuggets is not None
+    covered = exam.scores[0].cells()
+    assert {agent: covered["q1", agent] for agent in "xyz"} == {"x": 1, "y": 0, "z": 0}
+    assert [nugget.text for nugget in nuggets.banks["q1"].nuggets] == [SAYS_SO]
+    stated = score_table(nuggets.assignments, list(nuggets.banks), nuggets.clusters).scores[0].cells()
+    assert {agent: stated["q1", agent] for agent in "xyz"} == {"x": 1, "y": 0, "z": 0}
+    assert {query_id for query_id, _ in nuggets.passages} == {"q2"}  # no document can say it
+    assert {assignment.query_id for assignment in nuggets.retrieved} == {"q2"}
+
+
+def test_nobody_writes_questions_or_nuggets_on_an_unanswerable_query(tmp_path: Path) -> None:
+    write_data(tmp_path, answers={("q1", "x"): REFUSAL})
+    with_answerable(tmp_path, q1="false", q2="true")
+    replies = {
+        "questions": '{"questions": ["What is yyy?"]}',
+        "nuggets": '{"nuggets": ["q2 is yyy"]}',
+        "labels": '{"labels": ["support"]}',
+        "label": '{"reason": "So.", "label": "very relevant"}',
+        "importance": '{"labels": ["vital"]}',
+    }
+
+    def reply(call: Any) -> Reply:
+        system = call.body["messages"][0]["content"]
+        if '"vital"' in system:
+            return Reply(replies["importance"])
+        return Reply(next((text for name, text in replies.items() if f'"{name}"' in system), "3"))
+
+    sections = {
+        "exam": {"judge": "judge", "generate": {"per_query": 1}},
+        "nuggets": {"judge": "judge", "create": {"from_label": 0}},
+    }
+    with LLMServer(reply) as server:
+        config = configured(tmp_path, base_url=server.openai_url, pairwise=None, criteria=None, **sections)
+        run(config)
+        written = [
+            call.body["messages"][1]["content"]
+            for call in server.calls
+            if any(f'"{name}", a list' in call.body["messages"][0]["content"] for name in ("questions", "nuggets"))
+        ]
+    with closing(Store.open(config.store)) as store:
+        bank, nuggets = stored_bank(store, config.name), nugget_results(store, config.name)
+    assert nuggets is not None
+    assert [item.text for item in bank.active["q1"]] == [SAYS_IT]
+    assert [item.text for item in bank.active["q2"]] == ["What is yyy?"]
+    assert [nugget.text for nugget in nuggets.banks["q1"].nuggets] == [SAYS_SO]
+    assert [nugget.text for nugget in nuggets.banks["q2"].nuggets] == ["q2 is yyy"]
+    assert len(written) == 2
+    assert not any("q1?" in text for text in written)
 
 
 def test_people_label_the_same_answers_and_are_held_against_the_judge(tmp_path: Path) -> None:
