@@ -102,7 +102,7 @@ def _reacts(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | in
 
 
 def _answerable(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
-    share = item_share(inputs.query.text, inputs.documents[0].document.text)
+    share = max(item_share(inputs.query.text, entry.document.text) for entry in inputs.documents)
     ((name, words),) = contract.choices.items()
     return {name: _ascending(words)[-1 if share >= FULL_ITEM else 0]}, f"the passage has {share:.3f} of its words."
 
