@@ -218,7 +218,8 @@ class CompareBoard(Board, frozen=True, eq=False):
             for placement in self.findings(way.name)
         }
         panels: list[Strip | CellPanel] = []
-        for way in self.ways:
+        drawn = self.ways if self.wins is None else [way for way in self.ways if way.ranks]  # a matrix takes the room
+        for way in drawn:
             panels.append(self._strip(way, flags, link))
             if way is self.ways[0] and self.wins is not None:
                 wins = self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))

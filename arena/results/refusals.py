@@ -27,9 +27,9 @@ from judges.types import Answerability, Judgment, conversations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.scores import Scores, scores_of
 
-Key: TypeAlias = tuple[str, str]
+AnswerKey: TypeAlias = tuple[str, str]
 """An agent and a query's id."""
-Counts: TypeAlias = Callable[[Key, bool], bool]
+Counts: TypeAlias = Callable[[AnswerKey, bool], bool]
 """Whether an answer counts for a score, by its agent and query, and by whether the agent answered."""
 _KEPT: Final = 0
 
@@ -43,7 +43,7 @@ class RefusalResults(StageResults, frozen=True, eq=False, kw_only=True):
         answerability: whether each query can be answered; only queries of which this is known.
     """
 
-    reactions: Mapping[Key, int | None]
+    reactions: Mapping[AnswerKey, int | None]
     answerability: Mapping[str, Answerability]
 
 
@@ -61,18 +61,18 @@ def results(store: Store, tournament: str) -> RefusalResults:
 
 
 def refusal_scores(
-    reactions: Mapping[Key, int | None], answerability: Mapping[str, Answerability], clusters: Clusters = ALONE
+    reactions: Mapping[AnswerKey, int | None], answerability: Mapping[str, Answerability], clusters: Clusters = ALONE
 ) -> tuple[Scores, ...]:
     """The agents' scores, alignment first; only the share declined if no judged query is known to be (un)answerable.
 
     ``reactions`` and ``answerability`` are as in ``RefusalResults``.
     """
 
-    def among(*kinds: Answerability) -> dict[Key, int | None]:
+    def among(*kinds: Answerability) -> dict[AnswerKey, int | None]:
         return {key: value for key, value in reactions.items() if answerability.get(key[1]) in kinds}
 
     def score(
-        name: str, heading: str, over: Mapping[Key, int | None], counts: Counts, *, lower: bool = False
+        name: str, heading: str, over: Mapping[AnswerKey, int | None], counts: Counts, *, lower: bool = False
     ) -> Scores:
         values = {key: float(counts(key, value == _KEPT)) for key, value in over.items() if value is not None}
         scores = scores_of(name, values, over, clusters=clusters, column=name, heading=heading)
