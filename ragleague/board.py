@@ -134,8 +134,8 @@ class Board:
         Example:
             >>> rl.open("demo/rag-handbook.db").scores("nuggets")[["agent", "value", "queries"]].round(2).head(2)
                       agent  value  queries
-            0   fusion-bm25   0.53       24
-            1  fusion-dense   0.45       24
+            0   fusion-bm25   0.53       26
+            1  fusion-dense   0.48       26
         """
         import pandas as pd
 
