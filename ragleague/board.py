@@ -144,7 +144,7 @@ class Board:
         compared = self._compared()
         public_names = {way.name: way.name for way in compared.ways}
         public_names |= {name: stage for stage, name in OF_STAGE.items() if name in public_names}
-        chosen = [name for name, public_name in public_names.items() if of in ("", name, public_name) or name == score_of(of)]
+        chosen = [name for name, public in public_names.items() if of in ("", name, public) or name == score_of(of)]
         if not chosen:
             raise InputError(f"no score {of!r}; there are {', '.join(public_names.values()) or 'none'}")
         if by not in {"agent", "query"}:
@@ -197,8 +197,8 @@ class Board:
             on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or a list of these;
                 every score by default.
             margin: how much worse the new agent may be, as a share of games won or in units of the score.
-            by: a column of the queries: compares the agents on each of its groups too (``GateBoard.groups``). A group
-                on which the new agent is shown to be worse than the margin makes the verdict *worse*.
+            by: a column of the queries: compares the agents on each of its groups too (``GateBoard.groups``). The
+                verdict *worse* on a group makes the verdict on all *worse*.
 
         Raises:
             InputError: there is no such agent, score or column.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from arena.calibration.votes import ItemMeans
+from arena.calibration import ItemMeans
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.kinds import Choice, JudgedKind, TaskForm, as_number
