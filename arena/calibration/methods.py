@@ -16,12 +16,14 @@ rank intervals of the leaderboard), and the 5 % error probability is divided amo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -35,8 +37,17 @@ from arena.ratings.games import Games
 from arena.ratings.ranks import competition_ranks, joint_differences
 from arena.ratings.results import RatingSettings, fewest_queries
 from retrieval_eval.stats import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, without_nan
-from retrieval_eval.stats.estimate import Coefficient, Drawn
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    FEW_QUERIES,
+    Clusters,
+    estimates,
+    unit_weights,
+    units_of,
+    without_nan,
+)
+from retrieval_eval.stats.estimate import Coefficient, Drawn, Estimate
+from retrieval_eval.stats.paired import holm
 from retrieval_eval.stats.rank import rank_correlations
 from retrieval_eval.stats.scores import MissingShare, Scores, shares
 
@@ -409,3 +420,54 @@ def _complete(samples: Floats) -> Floats:
     """Select the bootstrap samples in which every agent has a score; none if fewer than half are such."""
     complete = samples[without_nan(samples)]
     return complete if len(complete) >= _LEAST_DRAWN * len(samples) else complete[:0]
+
+
+class PeopleScores(Struct, frozen=True, eq=False):
+    """Scores of the agents by people's labels on one level.
+
+    Attributes:
+        drawn: the scores, with bootstrap samples; ratings in points for verdicts, otherwise means of the labels.
+        seen: number of queries, or of conversations, behind each agent's score.
+    """
+
+    level: Level
+    drawn: Drawn
+    seen: Mapping[str, int]
+
+    def above(self, first: str, second: str) -> tuple[Estimate, float]:
+        """How far ``first`` is above ``second``, and the one-sided p-value of its being no better.
+
+        The p-value is 1 if one of the two has too few labels (``FEW_QUERIES``).
+        """
+        units = min(self.seen.get(agent, 0) for agent in (first, second))
+        if units < FEW_QUERIES:
+            return Estimate(None), 1.0
+        one, other = (self.drawn.agents.index(agent) for agent in (first, second))
+        difference = float(self.drawn.points[one] - self.drawn.points[other])
+        samples = self.drawn.samples[:, one] - self.drawn.samples[:, other]
+        (estimate,) = estimates([difference], samples[:, np.newaxis], units)
+        spread = float(np.nanstd(samples)) * math.sqrt(units / (units - 1)) if estimate.low is not None else 0.0
+        return estimate, float(scipy.special.stdtr(units - 1, -difference / spread)) if spread > 0 else 1.0
+
+
+class Contradiction(Struct, frozen=True):
+    """Two agents that people rank in the opposite order of the leaderboard; ``difference`` is by people's labels."""
+
+    level: Level
+    raised: str
+    lowered: str
+    difference: Estimate
+
+
+def contradictions(scores: Sequence[PeopleScores], stated: Sequence[tuple[str, str]]) -> list[Contradiction]:
+    """The stated orders, each (better, worse), that people's labels reverse by more than chance.
+
+    The probability that any of them is reported by chance is at most 5 % (Holm's correction over all tests).
+    """
+    tests = [(own, pair, *own.above(*reversed(pair))) for own in scores for pair in stated]
+    corrected = holm(np.array([p for *_, p in tests])).tolist() if tests else []
+    return [
+        Contradiction(own.level, worse, better, difference)
+        for (own, (better, worse), difference, _), p in zip(tests, corrected, strict=True)
+        if p <= 1 - LEVEL
+    ]

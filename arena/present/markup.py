@@ -28,6 +28,7 @@ from arena.present.picture import (
     Picture,
     Scale,
     Whiskers,
+    contended,
     ends_of,
     safe,
 )
@@ -42,6 +43,7 @@ _DENSE_MATRIX: Final = 14
 _LONG: Final = 5
 _LONG_NAME: Final = 240
 _MOST_STEPS_OF_STRIP: Final = 3.5
+_MOST_STEPS_OF_CELL: Final = 6.0
 _SHADES: Final = 10
 
 
@@ -231,21 +233,60 @@ def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> 
 
 
 def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:
-    """The axis on which a table column draws its estimates; ``None`` if no estimate has a value."""
-    marks = [Mark(figure.value, figure.low, figure.high) for figure in figures if figure.value is not None]
-    return Scale(ends_of(marks), form) if marks and form is not None else None
+    """The axis on which a table column draws differences; ``None`` if no difference has a value."""
+    if form is None or all(figure.value is None for figure in figures):
+        return None
+    return Scale(contended(figures), form, _MOST_STEPS_OF_CELL)
 
 
 def in_cell(figure: Estimate, scale: Scale | None) -> str:
-    """Drawing of an estimate and its interval for a table cell; empty without a value or an axis."""
+    """Drawing of a difference and its interval for a table cell; empty without a value or an axis.
+
+    A difference whose interval leaves out 0 is grey. What lies beyond the axis is cut, and an arrow marks the cut.
+    """
     if figure.value is None or scale is None:
         return ""
-    kind, bar = f"field ticks-{len(scale.ticks) - 1}", _mark(Mark(figure.value, figure.low, figure.high), scale)
-    return f'<div class="picture drawn"><div class="{kind}" aria-hidden="true">{bar}</div></div>'
+    low, value, high = figure.low, figure.value, figure.high
+    if low is None or high is None:
+        low = high = value
+    (left, starts), (at, inside), (right, stops) = (scale.clipped(end) for end in (low, value, high))
+    ends = [(left, ""), *([(at, "low at" if left < at else "at")] if inside else []), (right, "high")]
+    if right <= at:
+        del ends[-1]
+    cut = " cut-low" * (not starts) + " cut-high" * (not stops)
+    look = "quiet" if high < 0 or low > 0 else "blue"
+    zero = _bar("zero", [(scale.place(0), "")])
+    return (
+        f'<div class="picture drawn"><div class="field ticks-{len(scale.ticks) - 1} {look}{cut}" aria-hidden="true">'
+        f"{zero}{_bar(look, ends)}</div></div>"
+    )
 
 
-def below_cells(scale: Scale | None) -> str:
-    return "" if scale is None else f'<div class="picture drawn">{_ticks(scale)}</div>'
+def axis(scale: Scale) -> str:
+    """The axis of a table column's drawings, for its head."""
+    return f'<div class="picture drawn">{_ticks(scale)}</div>'
+
+
+def bands(groups: Sequence[str]) -> list[str]:
+    """Drawing of each row's groups, such as ``A`` or ``B-D``, as lines that run through all rows of a group."""
+    ends = [group.split("-") for group in groups]
+    letters = sorted({end for own in ends for end in own}, key=lambda letter: (len(letter), letter))
+    members = [range(letters.index(own[0]), letters.index(own[-1]) + 1) for own in ends]
+    lanes = max(map(len, members), default=0)
+
+    def line(row: int, lane: int) -> str:
+        group = next((number for number in members[row] if number % lanes == lane), None)
+        if group is None:
+            return "<i></i>"
+        first = row == 0 or group not in members[row - 1]
+        last = row + 1 == len(members) or group not in members[row + 1]
+        kind = "on" + " lead" * (group == 0) + " first" * first + " last" * last
+        return f'<i class="{kind}"></i>'
+
+    return [
+        f'<span class="bands">{"".join(line(row, lane) for lane in range(lanes))}<b>{escaped(group)}</b></span>'
+        for row, group in enumerate(groups)
+    ]
 
 
 def _ticks(scale: Scale) -> str:

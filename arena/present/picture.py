@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from arena.present.numbers import FIGURE, Number, capital
 from arena.present.table import Table
+from retrieval_eval.stats.estimate import Estimate
 
 Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
 """Look of a mark: a blue disc, an orange square, a grey triangle or a pale grey disc. In a chart grey is a ring."""
@@ -222,6 +223,25 @@ def of_table(
     return [picture] if lines else []
 
 
+_KEPT, _FURTHER = 2 / 3, 1.6
+
+
+def contended(figures: Sequence[Estimate]) -> list[float]:
+    """Ends of the intervals that an axis around 0 shows whole, so that no outlier squeezes the other figures.
+
+    These are the two thirds nearest to 0, and further ones as long as each reaches at most 1.6 times as far as the one
+    before it.
+    """
+    ends = [[end for end in (own.value, own.low, own.high) if end is not None] for own in figures]
+    nearest = sorted((own for own in ends if own), key=lambda own: max(map(abs, own)))
+    kept = nearest[: math.ceil(_KEPT * len(nearest))]
+    for own in nearest[len(kept) :]:
+        if max(map(abs, own)) > _FURTHER * max(map(abs, kept[-1])):
+            break
+        kept.append(own)
+    return [0.0, *(end for own in kept for end in own)]
+
+
 _MOST_STEPS: Final = 5.0
 """Maximum number of steps between the ticks of an axis, from its smallest to its largest value."""
 
@@ -242,6 +262,11 @@ class Scale:
 
     def place(self, value: float) -> float:
         return 100 * (self._form.factor * value - self._low) / self._span
+
+    def clipped(self, value: float) -> tuple[float, bool]:
+        """The place of a value, or the nearest end of the axis; and whether the value lies on the axis."""
+        place = self.place(value)
+        return min(max(place, 0.0), 100.0), 0 <= place <= 100
 
 
 def _steps(span: float) -> Iterator[float]:

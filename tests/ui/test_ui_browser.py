@@ -116,7 +116,7 @@ def cells(page: Page, number: int) -> list[list[str]]:
     table.locator("td").first.wait_for(state="attached")
     return table.evaluate(
         "table => [...table.querySelectorAll('tr')].filter(row => !row.closest('.drawn, tfoot'))"
-        ".map(r => [...r.children].map(c => c.textContent))"
+        ".map(r => [...r.children].filter(c => !c.matches('.plot')).map(c => c.textContent))"
     )
 
 
@@ -139,12 +139,15 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
     assert board.ratings is not None
     visit(page, f"{address}/?tournament=sample")
     heading, *lines = cells(page, 0)
-    assert heading[:4] == ["Agent", "Ranks", "Rating", "Won"]
+    assert heading[:5] == ["Agent", "Group", "To first", "Ranks", "Won"]
+    behind = {row.agent: row.bt - board.ratings.by_rank[0].bt for row in board.ratings.agents}
     for line, row in zip(lines, board.ratings.agents, strict=True):
         shown = dict(zip(heading, line, strict=True))
         assert shown["Agent"] == row.agent
         assert shown["Ranks"] == COUNT.between(row.rank_low, row.rank_high)
-        assert shown["Rating"] == f"{POINTS.write(row.bt)} ({POINTS.between(row.bt_low, row.bt_high)})"
+        assert shown["Rating"] == POINTS.write(row.bt)
+        assert shown["To first"].split(" (")[0] == POINTS.write(behind[row.agent])
+        assert shown["Group"] == row.group
         assert shown["Won"] == PERCENT.write((row.wins + row.ties / 2) / row.games)
     assert "8 of 252 judgments are missing" in page.locator("[data-testid=stAlert]").inner_text()
     fits_any_window(page)
