@@ -217,8 +217,8 @@ class Board:
         """Plot scores, ratings or wins; a notebook shows the returned picture at the end of a cell.
 
         Args:
-            what: ``compare`` (all scores side by side), ``ratings`` (with intervals) or ``matrix`` (wins against each
-                agent).
+            what: ``compare`` (whether the scores agree with the games), ``ratings`` (with intervals) or ``matrix``
+                (wins against each agent).
             path: a ``.svg``, ``.png`` or ``.html`` file to write the picture to.
 
         Raises:

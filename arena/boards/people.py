@@ -53,7 +53,7 @@ _AMONG: Final = (
     Column("things", "Things", COUNT),
     Column("repeated", "By several", COUNT, "Things that two people or more judged."),
     Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.", INTERVAL),
-    Column("same_decided", "Without ties", PERCENT, "The same of votes that are no tie."),
+    Column("same_decided", "Without ties", PERCENT, "How often two people agree on what neither calls a tie."),
     Column("alpha", "Alpha", FIGURE, interval=INTERVAL),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE),
     Column("suspects", "Not above chance", COUNT, "People not shown to agree with the others more than by chance."),
@@ -74,7 +74,7 @@ _AGAINST: Final = (
     _N,
     Column("coverage", "Coverage", PERCENT, "Share of the things judged by people that the judge judged too."),
     _VOTES,
-    Column("decided_vote_agreement", "Without ties", PERCENT, "The same where neither side calls a tie."),
+    Column("decided_vote_agreement", "Without ties", PERCENT, "Agreement with a vote where neither side calls a tie."),
     _SAME,
     _GAP,
     Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
@@ -99,7 +99,7 @@ _REPLACED: Final = (
     Column(
         "p_value", "p, published", P_VALUE, "Tests whether the judge is worse by epsilon or more; things independent."
     ),
-    Column("p_clustered", "p, by query", P_VALUE, "The same where things of one query depend on each other."),
+    Column("p_clustered", "p, by query", P_VALUE, "Like p, published, but things of one query depend on each other."),
 )
 _CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall's tau-b"}
 _LIMITS: Final = "About 95% of all differences lie between the limits of agreement."

@@ -8,10 +8,11 @@ users decide by the ranking (Zheng et al. 2023, section 4.2, compare both). Both
 only the judgments differ: Bradley-Terry ratings of verdicts with ties as half a win, and means over queries of grades
 and nuggets.
 
-Two methods reverse a pair of agents if the intervals of its difference by the two methods lie on opposite sides of 0.
-The intervals of all differences by a method hold simultaneously (``arena.ratings.ranks.joint_differences``, as for the
-rank intervals of the leaderboard), and the 5 % error probability is divided among the methods. With a probability of
-95 % all reported reversals are therefore true: one can be false only if one of these intervals misses its true value.
+Two methods tell a pair of agents apart if the intervals of its difference by both exclude 0: they prove its order if
+the intervals lie on the same side of 0, and reverse it otherwise. The intervals of all differences by a method hold
+simultaneously (``arena.ratings.ranks.joint_differences``, as for the rank intervals of the leaderboard), and the 5 %
+error probability is divided among the methods. With a probability of 95 % all reported proofs and reversals are
+therefore true: one can be false only if one of these intervals misses its true value.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
@@ -34,7 +35,7 @@ from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import elo, resampled_elo
 from arena.ratings.games import Games
-from arena.ratings.ranks import competition_ranks, joint_differences
+from arena.ratings.ranks import JointDifferences, competition_ranks, joint_differences, rank_intervals
 from arena.ratings.results import RatingSettings, fewest_queries
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import (
@@ -341,7 +342,7 @@ def _query_means(
 
 
 LEVEL = 0.95
-"""Probability that none of the reported reversals of two agents is false."""
+"""Probability that no reported order of two agents is false, and that all rank intervals of a method hold."""
 _SCALE = 1e4
 """Factor on all scores: the code for intervals expects rating points, and treats a spread below 0.001 as 0."""
 _LEAST_DRAWN = 0.5
@@ -359,40 +360,91 @@ class Departure(Struct, frozen=True):
     lowered: str
 
 
-class Departures(Struct, frozen=True):
-    """Pairs of agents that other scoring methods rank significantly in the opposite order of a reference method.
+class PairTally(NamedTuple):
+    """Number of pairs of agents that a method orders as the reference method does.
 
     Attributes:
-        first: name of the reference method.
-        tested: names of the methods that could be compared with the reference method.
-        pairs: the reversed pairs of agents, sorted by method, then in the order of the agents.
+        alike: pairs in the same order by both methods.
+        proven, reversed: pairs that both methods tell apart, in the same and in opposite orders.
     """
 
-    first: str
-    tested: tuple[str, ...] = ()
-    pairs: tuple[Departure, ...] = ()
+    pairs: int
+    alike: int
+    proven: int
+    reversed: int
 
 
-def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> Departures:
-    """Find the pairs of agents that another method ranks significantly in the opposite order of the first method.
+class PairOrders(Struct, frozen=True, eq=False):
+    """How a scoring method orders every two agents, beside a reference method.
+
+    Attributes:
+        agents: agents with enough queries by both methods.
+        by_reference, by_way: 1 where the method scores the row's agent higher than the column's, -1 where lower, 0
+            where equal, shape (agents, agents).
+        certain: whether both methods tell the two agents apart, shape (agents, agents).
+    """
+
+    way: str
+    agents: tuple[str, ...]
+    by_reference: NDArray[np.int8]
+    by_way: NDArray[np.int8]
+    certain: NDArray[np.bool_]
+
+    def tally(self, agent: str | None = None) -> PairTally:
+        """Count the pairs of ``agent``, or all pairs."""
+        same = self.by_reference * self.by_way
+        counts = np.stack([~np.eye(len(self.agents), dtype=bool), same > 0, self.certain & (same > 0), self.reversed])
+        if agent is None:
+            return PairTally(*(counts.sum(axis=(1, 2)) // 2).tolist())
+        return PairTally(*counts[:, self.agents.index(agent)].sum(axis=1).tolist())
+
+    @property
+    def reversed(self) -> NDArray[np.bool_]:
+        return np.asarray(self.certain & (self.by_reference * self.by_way < 0), np.bool_)
+
+    @property
+    def departures(self) -> tuple[Departure, ...]:
+        """The pairs that the two methods surely order differently, in the order of the agents."""
+        pairs = zip(*np.nonzero(self.reversed & (self.by_way > 0)), strict=True)
+        return tuple(Departure(self.way, self.agents[raised], self.agents[lowered]) for raised, lowered in pairs)
+
+
+def pair_orders(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> tuple[PairOrders, ...]:
+    """Compare the orders of all pairs of agents by each other method with those by the first method.
 
     ``drawn`` has the scores by each method on the same bootstrap samples of queries. ``seen`` has the number of queries
-    behind each score, by method and agent; agents with too few (``fewest_queries``) are excluded.
+    behind each score, by method and agent; agents with too few (``fewest_queries``) are excluded, and methods that
+    leave fewer than two agents.
     """
     first, *others = drawn
     level = 1 - (1 - LEVEL) / len(drawn)
-    tested, pairs = [], []
+    orders: list[PairOrders] = []
+    known: dict[tuple[str, ...], JointDifferences] = {}
+
+    def joint(method: Drawn, agents: tuple[str, ...]) -> JointDifferences:
+        key = (method.name, *agents)
+        if key not in known:
+            known[key] = _joint(method, agents, min(seen[method.name][name] for name in agents), level)
+        return known[key]
+
     for other in others:
-        agents = _comparable((first, other), seen)
+        agents = tuple(_comparable((first, other), seen))
         if len(agents) < 2:
             continue
-        tested.append(other.name)
-        by_first, by_other = (
-            _significantly_above(method, agents, seen[method.name], level) for method in (first, other)
-        )
-        for raised, lowered in zip(*np.nonzero(by_other & by_first.T), strict=True):
-            pairs.append(Departure(other.name, agents[raised], agents[lowered]))
-    return Departures(first.name, tuple(tested), tuple(pairs))
+        ranks = [competition_ranks(np.round(_points_of(method, agents), _DECIMALS)) for method in (first, other)]
+        by_first, by_other = (np.sign(np.subtract.outer(places, places)).T.astype(np.int8) for places in ranks)
+        certain = joint(first, agents).different & joint(other, agents).different
+        orders.append(PairOrders(other.name, agents, by_first, by_other, certain))
+    return tuple(orders)
+
+
+def ranked(method: Drawn, agents: Sequence[str], seen: Mapping[str, int]) -> dict[str, Estimate]:
+    """Rank of each of the agents among them, with simultaneous 95 % intervals; without, if the queries are too few."""
+    ranks = competition_ranks(np.round(_points_of(method, agents), _DECIMALS)).tolist()
+    if len(_complete(_samples_of(method, agents))) < 2:
+        return dict(zip(agents, map(Estimate, ranks), strict=True))
+    lows, highs = rank_intervals(_joint(method, agents, np.array([seen[name] for name in agents]), LEVEL))
+    return dict(zip(agents, map(Estimate, ranks, lows.tolist(), highs.tolist()), strict=True))
 
 
 def _comparable(methods: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -402,14 +454,13 @@ def _comparable(methods: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]])
     return agents if all(len(_complete(_samples_of(method, agents))) > 1 for method in methods) else []
 
 
-def _significantly_above(
-    method: Drawn, agents: Sequence[str], seen: Mapping[str, int], level: float
-) -> NDArray[np.bool_]:
-    """Matrix of whether the row's agent is significantly better than the column's agent, shape (agents, agents)."""
-    columns = [method.agents.index(name) for name in agents]
-    samples, units = _complete(_samples_of(method, agents)), min(seen[name] for name in agents)
-    joint = joint_differences(_SCALE * method.points[columns], (_SCALE * samples,), units, level)
-    return np.asarray(joint.different & (joint.difference > 0), np.bool_)
+def _joint(method: Drawn, agents: Sequence[str], units: int | NDArray[np.int64], level: float) -> JointDifferences:
+    samples = _complete(_samples_of(method, agents))
+    return joint_differences(_SCALE * _points_of(method, agents), (_SCALE * samples,), units, level)
+
+
+def _points_of(method: Drawn, agents: Sequence[str]) -> Floats:
+    return method.points[[method.agents.index(name) for name in agents]]
 
 
 def _samples_of(method: Drawn, agents: Sequence[str]) -> Floats:

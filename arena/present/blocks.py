@@ -86,9 +86,18 @@ def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
 
 
 class Checks(Struct, frozen=True):
+    """Checks in a list.
+
+    Attributes:
+        folded: whether all stand in one line and a click shows more.
+        link: address that has more on all checks.
+        brief: whether each has one line, without what to do.
+    """
+
     items: Sequence[Check]
     folded: bool = False
     link: str = ""
+    brief: bool = False
 
 
 class VerdictCard(Struct, frozen=True):

@@ -8,7 +8,7 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -36,7 +36,7 @@ from arena.present.blocks import (
 from arena.present.markup import STYLE, escaped
 from arena.present.numbers import counted, encodable, printable
 from arena.present.picture import Picture, Scale, Whiskers
-from arena.present.table import ShownColumn, Table, keys, records, shown
+from arena.present.table import INTERVAL, TERMS, ShownColumn, Table, keys, records, shown
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
 
@@ -149,14 +149,15 @@ def _figure(figure: Figure) -> str:
     return f'<div><dt>{escaped(figure.name)}</dt><dd class="value">{value}</dd>{interval}<dd>{meaning}</dd></div>'
 
 
-def _list_of_checks(checks: Sequence[Check]) -> str:
-    return f'<ul class="checks">{"".join(map(_check, checks))}</ul>'
+def _list_of_checks(checks: Sequence[Check], *, brief: bool = False) -> str:
+    return f'<ul class="checks{" brief" * brief}">{"".join(_check(check, brief=brief) for check in checks)}</ul>'
 
 
-def _check(check: Check) -> str:
+def _check(check: Check, *, brief: bool = False) -> str:
     sign, status = _STATUSES[check.status]
+    name, finding = f"<b>{escaped(check.name)}</b>", escaped(check.finding)
     remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {escaped(check.remedy)}</p>"
-    texts = f"<p><b>{escaped(check.name)}</b></p><p>{escaped(check.finding)}</p>{remedy}"
+    texts = f"<p>{name}: {finding}</p>" if brief else f"<p>{name}</p><p>{finding}</p>{remedy}"
     return f'<li class="{check.status}"><b><span aria-hidden="true">{sign}</span> {status}</b><div>{texts}</div></li>'
 
 
@@ -178,7 +179,7 @@ def _folded(name: str, checks: Sequence[Check], link: str) -> str:
     return f'<details class="{status}"><summary>{sign}</summary>{_list_of_checks(checks)}</details>'
 
 
-def html_table(table: Table, *, sortable: bool = False) -> str:
+def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -> str:
     columns = shown(table)
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
@@ -205,14 +206,14 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{title or escaped(table.name)}">\n<table>\n'
         f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{notes}"
-        f"{_meanings(columns)}"
+        f"{_meanings(columns) if meanings else ''}"
     )
 
 
 _DRAWN: Final[Mapping[type, Callable[[Any], str]]] = {
     Table: html_table,
     Figures: lambda block: f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>',
-    Checks: lambda block: _strip(block) if block.folded else _list_of_checks(block.items),
+    Checks: lambda block: _strip(block) if block.folded else _list_of_checks(block.items, brief=block.brief),
     VerdictCard: _verdict,
     Remarks: lambda block: f'<ul class="remarks">{"".join(f"<li>{escaped(one)}</li>" for one in block.items)}</ul>',
     Commands: lambda block: f"<pre>{chr(10).join(map(escaped, block.lines))}</pre>",
@@ -386,6 +387,8 @@ class Report(Struct, frozen=True):
         opening: blocks at the top of the page, beginning with the verdict card.
         made: text with the time at which the report was written and the version of ragleague.
         style: address of the style sheet; if empty, the page contains the style sheet.
+        appendix: sections that the page folds below the others, with a table of contents and one list of terms. Printed
+            only if the reader has unfolded them.
     """
 
     name: str
@@ -394,11 +397,42 @@ class Report(Struct, frozen=True):
     made: str
     pages: Sequence[tuple[str, str]] = ()
     style: str = ""
+    appendix: Sequence[Section] = ()
 
     @property
     def title(self) -> str:
         """Title of the HTML page: the report's name and the headline of its verdict card."""
         return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, VerdictCard))])
+
+    @property
+    def key(self) -> Mapping[tuple[str, str], str]:
+        """Headings and meanings of the columns of the opening's tables, if an appendix explains those of all others."""
+        return dict.fromkeys(_terms(self.opening), "") if self.appendix else {}
+
+    @property
+    def terms(self) -> Mapping[tuple[str, str], str]:
+        """Section by heading and meaning of a column, each once, by heading; without a section if it is a common term.
+
+        Terms that the opening's key explains are left out.
+        """
+        sections = reversed([*self.sections, *self.appendix] if self.appendix else [])
+        terms = {term: section.title for section in sections for term in _terms(section.blocks)}
+        kept = {term: "" if term in TERMS.items() else where for term, where in terms.items() if term not in self.key}
+        return dict(sorted(kept.items(), key=lambda entry: entry[0][0].casefold()))
+
+    def drawn(self, block: Block) -> Markup:
+        html_text = (
+            html_table(block, meanings=False) if isinstance(block, Table) and self.appendix else html_block(block)
+        )
+        return Markup(html_text)  # noqa: S704 - its texts are escaped
+
+
+def _terms(blocks: Sequence[Block]) -> Iterator[tuple[str, str]]:
+    for column in (column for block in blocks if isinstance(block, Table) for column in shown(block)):
+        if column.meaning:
+            yield column.heading, column.meaning
+        if column.drawn:
+            yield INTERVAL, TERMS[INTERVAL]
 
 
 def style_sheet() -> str:
@@ -422,7 +456,7 @@ def render(report: Report) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("arena.present", ""),
         autoescape=True,
         undefined=StrictUndefined,
@@ -430,8 +464,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    environment.filters["drawn"] = lambda block: Markup(html_block(block))  # noqa: S704 - its texts are escaped
-    return environment
 
 
 def _visible(value: Any) -> Any:

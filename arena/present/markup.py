@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from arena.present.numbers import printable
 from arena.present.picture import (
-    FLAG,
+    SIGNS,
     Aligned,
     CellPanel,
     Chart,
@@ -27,6 +27,7 @@ from arena.present.picture import (
     MatrixCell,
     Picture,
     Scale,
+    Strip,
     Whiskers,
     contended,
     ends_of,
@@ -42,7 +43,7 @@ _DENSE_MATRIX: Final = 14
 """In a matrix with more rows or columns than this, a cell has room for a figure only."""
 _LONG: Final = 5
 _LONG_NAME: Final = 240
-_MOST_STEPS_OF_STRIP: Final = 3.5
+_MOST_STEPS_OF_STRIP: Final = 2.5
 _MOST_STEPS_OF_CELL: Final = 6.0
 _SHADES: Final = 10
 
@@ -182,54 +183,99 @@ def _cell(cell: MatrixCell | None, *, dense: bool) -> str:
 
 
 def _aligned(picture: Aligned) -> str:
-    dense = len(picture.rows) > _DENSE_MATRIX
-    numbers = "".join(
-        f'<th scope="col" title="{escaped(name)}">{place}</th>' for place, name in enumerate(picture.rows, 1)
+    legend = "".join(
+        f"<span>{_bar(look, [(50, 'at')])}{SIGNS[look]} {escaped(meaning)}</span>"
+        for look, meaning in picture.legend.items()
     )
-    titles, below, feet, scales = "", "", "", list[Scale | None]()
-    for panel in picture.panels:
-        if isinstance(panel, CellPanel):
-            titles += f'<th scope="colgroup" colspan="{len(picture.rows)}" class="grid">{escaped(panel.title)}</th>'
-            below += numbers
-            feet += f'<td colspan="{len(picture.rows)}"></td>'
-            scales.append(None)
-        else:
-            scale = Scale(ends_of(panel.marks.values()) or [0.0], panel.form, _MOST_STEPS_OF_STRIP)
-            note = f"<small>{escaped(panel.note)}</small>" if panel.note else ""
-            titles += f'<th scope="col" rowspan="2" class="strip">{escaped(panel.title)}{note}</th>'
-            feet += f'<td class="strip">{_ticks(scale)}</td>'
-            scales.append(scale)
+    tables = "".join(
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(words)}">{table}</div>'
+        for words, table in (
+            (block.title, _grid(picture, block))
+            if isinstance(block, CellPanel)
+            else (picture.words, _strips(picture, block))
+            for block in picture.blocks
+        )
+    )
+    return (f'<div class="legend">{legend}</div>' if legend else "") + f'<div class="beside">{tables}</div>'
+
+
+def _strips(picture: Aligned, panels: Sequence[Strip]) -> str:
+    scales = [panel.scale(_MOST_STEPS_OF_STRIP) for panel in panels]
+    heads = "".join(f'<th scope="col" class="strip">{_head(panel)}</th>' for panel in panels)
+    feet = "".join(f'<td class="strip">{_ticks(scale)}</td>' for scale in scales)
     rows = ""
-    for place, row in enumerate(picture.rows, 1):
-        name = linked(clamped(row), picture.links.get(row, ""))
-        attribute, panel_cells = "", ""
-        for panel, panel_scale in zip(picture.panels, scales, strict=True):
-            if isinstance(panel, CellPanel):
-                attribute, cells = _in_row([panel.cells.get((row, column)) for column in picture.rows], dense=dense)
-                panel_cells += cells
-            elif panel_scale is not None:
-                panel_cells += _in_strip(panel.marks.get(row), panel.form, panel_scale, dense=dense)
-        head = f'<span class="rank">{place}</span> <span class="who">{name}</span>'
-        rows += f'<tr{attribute}><th scope="row">{head}</th>{panel_cells}</tr>'
-    kind = "cells aligned" + " dense" * dense
+    for number, row in picture.numbered:
+        cells = "".join(_in_strip(panel, row, scale) for panel, scale in zip(panels, scales, strict=True))
+        rows += f"<tr>{_row_head(picture, number, row)}{cells}</tr>"
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(picture.words)}"><table class="{kind}">'
-        f'<thead><tr><th scope="col" rowspan="2" class="corner">{escaped(picture.corner)}</th>{titles}</tr>'
-        f'<tr class="numbers">{below}</tr></thead><tbody>{rows}</tbody>'
-        f'<tfoot aria-hidden="true"><tr><td class="corner"></td>{feet}</tr></tfoot></table></div>'
+        f'<table class="{_kind(picture, "aligned" if all(panel.ranks for panel in panels) else "aligned own")}">'
+        f'<thead><tr><th scope="col" class="corner">{escaped(picture.corner)}</th>{heads}</tr>'
+        f'<tr class="axes" aria-hidden="true"><td class="corner"></td>{feet}</tr></thead><tbody>{rows}</tbody></table>'
     )
 
 
-def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> str:
-    if mark is None:
-        return '<td class="strip"></td>'
-    value, interval = form.write(mark.value), _interval(mark, form)
-    title = escaped(f"{value}{interval}. {mark.flag or mark.tooltip}".strip())
-    flag = f' <span class="flag" role="img" aria-label="{escaped(mark.flag)}">{FLAG}</span>' if mark.flag else ""
-    figure = linked(f"<small><b>{value}</b>{'' if dense else interval}</small>", mark.link)
-    kind = "strip flagged" if mark.flag else "strip"
-    field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{_mark(mark, scale)}</div>'
-    return f'<td class="{kind}" title="{title}">{field}{figure}{flag}</td>'
+def _head(panel: Strip) -> str:
+    verdict, bar = "", ""
+    if panel.verdict is not None:
+        look, word = panel.verdict
+        verdict = f'<span class="said {look}">{SIGNS[look]} {escaped(word)}</span>'
+    if total := sum(share.count for share in panel.shares):
+        widths = "".join(
+            f'<td width="{100 * share.count / total:.2f}%" class="{share.look}{" faint" * share.faint}"></td>'
+            for share in panel.shares
+            if share.count
+        )
+        words = ", ".join(f"{share.count} {share.name}" for share in panel.shares)
+        bar = (
+            f'<div role="img" aria-label="{escaped(words)}" title="{escaped(words)}"><table role="presentation" '
+            f'class="shares"><tbody><tr>{widths}</tr></tbody></table></div>'
+        )
+    notes = "".join(f"<small>{escaped(note)}</small>" for note in panel.notes)
+    return f"<b>{escaped(panel.title)}</b>{verdict}{bar}{notes}"
+
+
+def _grid(picture: Aligned, panel: CellPanel) -> str:
+    numbers = "".join(f'<th scope="col" title="{escaped(name)}">{number}</th>' for number, name in picture.numbered)
+    rows, dense = "", len(picture.rows) > _DENSE_MATRIX
+    for number, row in picture.numbered:
+        attribute, cells = _in_row([panel.cells.get((row, column)) for column in picture.rows], dense=dense)
+        rows += f"<tr{attribute}>{_row_head(picture, number, row)}{cells}</tr>"
+    return (
+        f'<table class="{_kind(picture, "aligned grid")}"><thead><tr><td class="corner"></td>'
+        f'<th scope="colgroup" colspan="{len(picture.rows)}">{escaped(panel.title)}</th></tr>'
+        f'<tr class="axes"><th scope="col" class="corner">{escaped(picture.corner)}</th>{numbers}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def _kind(picture: Aligned, kind: str) -> str:
+    return f"cells {kind}" + " dense" * (len(picture.rows) > _DENSE_MATRIX)
+
+
+def _row_head(picture: Aligned, number: int, row: str) -> str:
+    name = linked(clamped(row), picture.links.get(row, ""))
+    head = f'<span class="rank">{number}</span> <span class="who">{name}</span>'
+    return f'<th scope="row" title="{escaped(row)}">{head}</th>'
+
+
+def _in_strip(panel: Strip, row: str, scale: Scale) -> str:
+    label = escaped(panel.title)
+    if (mark := panel.marks.get(row)) is None:
+        return f'<td class="strip" data-score="{label}"></td>'
+    value, interval = panel.figures(mark)
+    figure = (f"<b>{value}</b> " if value else "") + interval
+    sign = f'<span class="seen">{SIGNS[mark.look]}</span> ' if mark.look in SIGNS else ""
+    band = "" if mark.band is None else _band(mark.band, scale)
+    field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{band}{_mark(mark, scale)}</div>'
+    title = f' title="{escaped(mark.tooltip)}"' if mark.tooltip else ""
+    figures = linked(f"{sign}{figure}", mark.link)
+    return f'<td class="strip" data-score="{label}"{title}><div>{field}<small>{figures}</small></div></td>'
+
+
+def _band(ends: tuple[float, float], scale: Scale) -> str:
+    """A pale bar behind a mark, half a rank wider on both sides so that a single rank shows."""
+    low, high = (min(max(scale.place(end), 0), 100) for end in (ends[0] - 0.4, ends[1] + 0.4))
+    return _bar("band", [(low, ""), (high, "in")])
 
 
 def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:

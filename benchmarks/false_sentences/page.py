@@ -46,7 +46,7 @@ def lines(report: Report) -> Iterator[str]:
         if isinstance(block, VerdictCard):
             yield f"headline: {block.headline}"
             yield block.sentence
-    for section in report.sections:
+    for section in (*report.sections, *report.appendix):
         if section.ident in READ:
             yield from section_lines(section)
 
