@@ -134,17 +134,17 @@ class Board:
         Example:
             >>> rl.open("demo/rag-handbook.db").scores("nuggets")[["agent", "value", "queries"]].round(2).head(2)
                       agent  value  queries
-            0   fusion-bm25   0.53       24
-            1  fusion-dense   0.45       24
+            0   fusion-bm25   0.53       26
+            1  fusion-dense   0.48       26
         """
         import pandas as pd
 
-        from arena.boards.compare import OF_STAGE
+        from arena.boards.compare import OF_STAGE, score_of
 
         compared = self._compared()
         public_names = {way.name: way.name for way in compared.ways}
         public_names |= {name: stage for stage, name in OF_STAGE.items() if name in public_names}
-        chosen = [name for name, public_name in public_names.items() if of in ("", name, public_name)]
+        chosen = [name for name, public in public_names.items() if of in ("", name, public) or name == score_of(of)]
         if not chosen:
             raise InputError(f"no score {of!r}; there are {', '.join(public_names.values()) or 'none'}")
         if by not in {"agent", "query"}:

@@ -25,8 +25,10 @@ from arena.calibration.methods import (
     draw,
     pair_orders,
     ranked,
+    ranking,
     uneven_shares,
 )
+from arena.config.stages import further_stages
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, Number, bracketed, capital, counted, deserved, listed
 from arena.present.picture import (
@@ -62,6 +64,14 @@ WON: Final = "won"
 """Name of the score that replaces the rating on a single query: the share of games won, a tie counting half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
 """Score that is meant if a stage is named instead of a score, by stage, such as ``cover`` for ``exam``."""
+
+
+def score_of(on: str) -> str:
+    """Name of the score that is meant by ``on``: the main one if it names a stage, else ``on``."""
+    stage = further_stages().get(on)
+    return OF_STAGE.get(on) or next(iter(stage.scores if stage is not None else ()), on)
+
+
 MOST_CHOSEN: Final = 4
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
@@ -99,6 +109,7 @@ class Way(Struct, frozen=True):
         scores: score by agent; ``n`` is the number of queries behind it.
         queries: number of queries on which any agent has a score.
         missing: by agent, the number of missing judgments (failed or never made), and of all planned judgments.
+        orders: whether the score by itself says which agent is better; only such scores are held against each other.
         ranks, by_games: ranks of the agents that the games rate too, by this way and by the games.
     """
 
@@ -106,6 +117,7 @@ class Way(Struct, frozen=True):
     scores: Mapping[str, Estimate]
     queries: int
     missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    orders: bool = True
     ranks: Mapping[str, Estimate] = field(default_factory=dict)
     by_games: Mapping[str, Estimate] = field(default_factory=dict)
 
@@ -225,7 +237,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         if self.orders is None:
             few = "Too few games are judged to rate" if self.wins is not None else "No games rate"
             return [f"{few} these agents, so the scores are compared with each other alone."]
-        if not (others := self.ways[1:]):
+        if not (others := [way for way in self.ways[1:] if way.orders]):
             return [_ALONE]
         counted_ways = [
             _sentence(way, orders.tally(), self.findings(way.name))
@@ -258,7 +270,9 @@ class CompareBoard(Board, frozen=True, eq=False):
         """
         shown = [(number, agent) for number, agent in enumerate(self.order, 1) if not agents or agent in agents]
         names = [agent for _, agent in shown]
-        panels: list[Strip | CellPanel] = [self._strip(way, names, link, values=values) for way in self.ways]
+        panels: list[Strip | CellPanel] = [
+            self._strip(way, names, link, values=values) for way in self.ways if way.orders
+        ]
         captions = ["Lines: 95% intervals." if values else _RANKS]
         if self.orders:
             captions.append(_PROVEN)
@@ -343,6 +357,7 @@ class CompareBoard(Board, frozen=True, eq=False):
     def _difference(self, scores: Scores, agent: str, reference: str) -> Estimate:
         if not {agent, reference} <= set(scores.agents):
             return Estimate(None)
+        scores = scores.contributions() if scores.conditional else scores
         scores_a, scores_b = (scores.values[scores.agents.index(name)] for name in (agent, reference))
         scored = ~np.isnan(scores_a - scores_b)
         differences = (scores_a - scores_b)[scored]
@@ -531,7 +546,8 @@ def compared(
             scores = dict(zip(drawn.agents, found, strict=True))
         known = {agent: score for agent, score in scores.items() if score.value is not None}
         seen[method.name] = counts
-        ways.append(Way(method.name, known, int(units_with(np.asarray(method.seen().any(axis=0)), unit)), missing))
+        on = int(units_with(np.asarray(method.seen().any(axis=0)), unit))
+        ways.append(Way(method.name, known, on, missing, bool(ranking([method]))))
     is_rated = bool(ways) and ways[0].name == RATING
     order = [*ratings] if ratings is not None and is_rated else []
     for way in ways:
@@ -541,6 +557,7 @@ def compared(
     else:
         ways = [_ranked(way, drawn, drawn, seen, None) for way, drawn in zip(ways, score_draws, strict=True)]
     uneven, drawn_from = uneven_shares(used, clusters), len({*units_of(queries, clusters).tolist()})
+    score_draws = [drawn for drawn, way in zip(score_draws, ways, strict=True) if way.orders]
     few_draws = [replace(drawn, samples=drawn.samples[:_TAU_SAMPLES]) for drawn in score_draws]
     return CompareBoard(
         tuple(order),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
@@ -250,8 +249,9 @@ class TournamentBoard(Board, frozen=True):
         behind = {} if board.ratings is None else _behind(board.ratings)
         rows = [self._on_one_line(row) | {"behind": behind.get(row["agent"])} for row in self._table().rows]
         scores = [*_ONE_SCORE]
-        for key in board.further:
-            scores += [Column(*first, FIGURE) for first in islice(further_stages()[key].scores.items(), 1)]
+        for key, results in board.further.items():
+            headings = further_stages()[key].scores
+            scores += [Column(first.column, headings[first.name], FIGURE) for first in results.scores[:1]]
         if (retrieval := board.retrieval) is not None:
             measure = retrieval.measures[0]
             scores.append(

@@ -193,9 +193,15 @@ def compare_methods(
 
     ``drawn`` is the function that scores the agents by one method; a caller with a cache may replace ``draw``.
     """
+    methods = ranking(methods)
     queries = sorted({query for method in methods for query in method.queries})
     scores = [drawn(method, queries, samples, seed, clusters) for method in methods]
     return compare_drawn(scores, len({*units_of(queries, clusters).tolist()}), uneven_shares(methods, clusters))
+
+
+def ranking(methods: Sequence[Method]) -> list[Method]:
+    """The methods that by themselves say which agent is better."""
+    return [method for method in methods if not isinstance(method, Scores) or method.ranks]
 
 
 def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:

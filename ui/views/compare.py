@@ -96,7 +96,7 @@ def _export(figure: Aligned) -> None:
 
 
 def _show_two(source: data.Source, board: CompareBoard) -> None:
-    titles = {way.title: way.name for way in board.ways}
+    titles = {way.title: way.name for way in board.ways if way.orders}
     with st.container(horizontal=True):
         first, second = pick("Across", list(titles), "across", index=1), pick("Up", list(titles), "up")
     draw(board.scatter(titles[first], titles[second], links("queries", source)))

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.boards.compare import OF_STAGE
+from arena.boards.compare import score_of
 from arena.boards.left_out_judges import ADD_JUDGES, FIXED, judges_decide, parts_words
 from arena.boards.methods import way_of
 from arena.config.stages import listed_stages
@@ -33,6 +33,7 @@ SHARE: Final = Percent(1)
 FORM: Final = Number(3)
 SIGNED: Final = Number(3, signed=True)
 _DIFFERENCE: Final = "New minus old; for games, new's share minus one half."
+_LOWER: Final = "Old minus new where lower is better."
 
 
 def score_sections() -> dict[str, str]:
@@ -42,7 +43,7 @@ def score_sections() -> dict[str, str]:
 
 def section_of(on: str, criteria: Collection[str]) -> str:
     """Name of the configuration's section whose judgments make a score; ``criteria`` are the names of all criteria."""
-    if on in ("exam", "nuggets", PAIRWISE, "criteria"):
+    if on in ("exam", "nuggets", PAIRWISE, "criteria") or on in score_sections().values():
         return on
     return "criteria" if on in criteria else score_sections().get(on, "retrieval")
 
@@ -104,7 +105,8 @@ class Compared(Struct, frozen=True):
         new, old: means over the queries on which both have a score; for games the share of points, a tie counting half.
         doubts: sentences on why the score allows no conclusion, whatever the interval.
         judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
-        differences: new minus old by query or conversation; for games, the share of points minus one half.
+        differences: as in ``result``, by query or conversation; for games, the share of points minus one half.
+        lower: whether lower is better; the difference is then old minus new.
     """
 
     on: str
@@ -120,6 +122,7 @@ class Compared(Struct, frozen=True):
     of_judges: OfJudges | None = None
     judges: JudgesAs = "fixed"
     differences: tuple[float, ...] = ()
+    lower: bool = False
 
     @property
     def verdict(self) -> GateVerdict:
@@ -127,7 +130,7 @@ class Compared(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
+        return "Games won" if self.on == PAIRWISE else way_of(score_of(self.on))[0]
 
     def finding(self, new: str, old: str) -> str:
         difference, margin = self.result.difference, self.result.margin
@@ -139,7 +142,8 @@ class Compared(Struct, frozen=True):
             interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
             return (
                 f"{self.title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
-                f"difference {SIGNED.write(difference.value)}{interval}, margin {margin:g}."
+                f"{'lower is better, old less new' if self.lower else 'difference'} {SIGNED.write(difference.value)}"
+                f"{interval}, margin {margin:g}."
             )
         share = [None if end is None else end + 0.5 for end in (low, high)]
         interval = "" if low is None else f" ({in_percent(self.level)} interval {SHARE.between(*share)})"
@@ -343,12 +347,14 @@ class GateBoard(Board, frozen=True):
             for score in self.scores
         ]
         level, units = f"{in_percent(self.scores[0].level)} interval", UNITS[self.scores[0].unit][1]
+        lower = any(score.lower for score in self.scores)
+        meaning = f"{_DIFFERENCE} {_LOWER}" if lower else _DIFFERENCE
         columns = (
             Column("on", ""),
             Column("title", "Score", programs=False),
             Column("new", "New", FORM),
             Column("old", "Old", FORM),
-            Column("difference", "Difference", SIGNED, _DIFFERENCE, level),
+            Column("difference", "Difference", SIGNED, meaning, level),
             Column(
                 "queries", units.capitalize(), COUNT, f"{units.capitalize()} with a figure of both; each counts once."
             ),
@@ -424,6 +430,7 @@ def _json(score: Compared) -> dict[str, Any]:
         **fields(score, "on", "verdict", "new", "old", "level"),
         **fields(difference, "low", "high", "method"),
         **fields(result, "missing", "wins", "ties", "losses"),
+        **({"lower_is_better": True} if score.lower else {}),
         "difference": difference.value,
         "queries": difference.n,
         "judgments": {

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from arena.boards.compare import OF_STAGE
+from arena.boards.compare import OF_STAGE, score_of
 from arena.boards.conclusion import NO_MODEL
 from arena.boards.gate.board import (
     LEVEL,
@@ -110,12 +110,16 @@ def compare(
         method = method if queries is None else method.among(queries)
         return _by_score(method, (new, old), margin, games.clusters, level)
 
+    means |= {name: means[score_of(name)] for name in requested if name not in means and score_of(name) in means}
     available = [*pairwise, *means]
     for name in dict.fromkeys(requested):
         if name not in available:
             hint = nearest(name, available) if available else ": nothing is judged yet"
             raise InputError(f"--on {name}: no such score{hint}")
-    levels = {name: _level(settings, name) for name in requested or available}
+    levels = {
+        name: _level(settings, name)
+        for name in requested or [*pairwise, *(name for name in means if means[name].ranks)]
+    }
     scores = [on_queries(name, level) for name, level in levels.items()]
     groups = queries_by_group(data(), by) if by else {}
     of_groups = [
@@ -418,6 +422,7 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
         unscored = listed([agent for agent in pair if agent not in scored])
         no_scores = paired([], margin, missing=len({*units_of(means.queries, clusters).tolist()}))
         return Compared(name, None, None, no_scores, level, (f"nothing is known of {unscored}.",), unit=unit)
+    means = means.contributions() if means.conditional else means
     rows = [means.agents.index(agent) for agent in pair]
     new, old = means.values[rows]
     judgments = (means.missing(pair[0]), means.missing(pair[1]))
@@ -445,21 +450,31 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
     ends = np.array([least - old_most, most - old_least])
     ends = np.where(np.isnan(ends), [[-reach], [reach]], ends)
     bounds = np.array([np.bincount(query_unit, differences, units) / turns for differences in ends])
-    missing = units - new.size
-    result = paired(new - old, margin, missing=missing, bounds=bounds, reach=reach, level=level)
+    missing, differences = units - new.size, new - old
+    if means.lower:
+        differences, bounds = -differences, -bounds[::-1]
+    result = paired(differences, margin, missing=missing, bounds=bounds, reach=reach, level=level)
     notes = [*_missing_judgments(means, pair, clusters)]
     if not new.size:
         doubt = f"no {UNITS[unit][0]} has a score of both."
-        return Compared(name, None, None, result, level, (doubt,), tuple(notes), unit, judgments)
+        return Compared(name, None, None, result, level, (doubt,), tuple(notes), unit, judgments, lower=means.lower)
     doubts = []
     if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
         doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
     missing_turns = _missing_turns(*(dict(enumerate(counts.tolist())) for counts in (judged, turns)))
     notes = [*([f"{_missing(missing, unit)}."] if missing else []), *missing_turns, *notes]
     means_of_both = float(new.mean()), float(old.mean())
-    differences = tuple((new - old).tolist())
     return Compared(
-        name, *means_of_both, result, level, tuple(doubts), tuple(notes), unit, judgments, differences=differences
+        name,
+        *means_of_both,
+        result,
+        level,
+        tuple(doubts),
+        tuple(notes),
+        unit,
+        judgments,
+        differences=tuple(differences.tolist()),
+        lower=means.lower,
     )
 
 

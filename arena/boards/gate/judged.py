@@ -98,7 +98,8 @@ def _stages(config: Config, name: str) -> Sequence[str]:
         try:
             parse_measures([name])
         except InputError as error:
-            scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *score_sections()}
+            further = {score for score, key in score_sections().items() if config.section(key) is not None}
+            scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *further}
             raise InputError(f"--on {name}: no such score{nearest(name, scores)}") from error
     labels = ["relevance"] if config.retrieval is not None else []
     if section == "retrieval":
