@@ -8,7 +8,7 @@ import gzip
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 
 def with_words(folder: Path, table: Path) -> None:
@@ -39,7 +39,12 @@ def a_quarter(votes: Path, few: Path) -> None:
                 writer.writerow(row)
 
 
-def llmbar_tables(folder: Path, verdicts: Path, gold: Path) -> None:
+SUBSETS: Final = ("Natural-", "Adv_Manual-")
+"""Subsets of LLMBar with every judge's verdicts."""
+
+
+def llmbar_tables(folder: Path, verdicts: Path, gold: Path, panel: Path) -> None:
+    """Write all verdicts, people's, and those of the six models with one prompt."""
     sides = {"1": "A", "2": "B", "": ""}
     with (folder / "verdicts_dev.csv").open(newline="", encoding="utf-8") as source:
         rows = list(csv.DictReader(source))
@@ -50,6 +55,11 @@ def llmbar_tables(folder: Path, verdicts: Path, gold: Path) -> None:
             named = [f"{row['subset']}-{row['id']}", row["subset"], f"{row['judge']} {row['strategy']}"]
             writer.writerow([*named, "output_1", "output_2", "ab", sides[row["winner"]]])
             writer.writerow([*named, "output_1", "output_2", "ba", sides[row["winner_swapped"]]])
+    head, *lines = verdicts.read_text(encoding="utf-8").splitlines(keepends=True)
+    with panel.open("w", newline="", encoding="utf-8") as target:
+        target.writelines(
+            [head, *(line for line in lines if line.startswith(SUBSETS) and " Metrics_Reference," in line)]
+        )
     with gold.open("w", newline="", encoding="utf-8") as target:
         writer = csv.writer(target)
         writer.writerow(["qid", "subset", "agent_a", "agent_b", "verdict"])
@@ -72,7 +82,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     with_words(data / "mtbench_multijudge", given.out / "words.csv")
     a_quarter(data / "mtbench_human/human_votes.csv", given.out / "few.csv")
-    llmbar_tables(data / "llmbar", given.out / "verdicts.csv", given.out / "gold.csv")
+    llmbar_tables(data / "llmbar", given.out / "verdicts.csv", given.out / "gold.csv", given.out / "panel.csv")
 
 
 if __name__ == "__main__":

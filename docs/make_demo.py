@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -43,6 +44,11 @@ DEPTH, PASSAGES, FURTHER_QUERIES = 3, 2, 3
 """Passages that an agent finds, of these what it answers from, and searches of RAG-Fusion besides the question's."""
 
 
+LEAST: Final = 0.3
+"""Least share of a question's words, weighted by rarity, that the passages must have for an agent to answer."""
+DECLINED: Final = "The handbook does not say."
+
+
 class Question(Struct, frozen=True):
     """A demo question.
 
@@ -70,14 +76,15 @@ def demo_agents(passages: Sequence[Document]) -> list[RagAgent]:
     """The grid of Rackauckas et al. (2024), RAG and RAG-Fusion over BM25, dense and hybrid retrieval; a weak baseline.
 
     No model is asked. Latent semantic analysis stands in for embeddings, words of the first passages found for the
-    further queries that a model would write, and three sentences of the two best passages for a written answer.
-    The baseline says the first sentences of the passage that shares the most words with the question.
+    further queries that a model would write, and three sentences of the two best passages for a written answer. An
+    agent declines if these passages have too few of the question's words. The baseline says the first sentences of the
+    passage that shares the most words with the question.
     """
     words, idf = Bm25Index(passages), InverseDocumentFrequency(passages)
     bm25, dense = Offline(words.find), Offline(LatentIndex(passages, idf).find)
     retrievers: dict[str, Retriever] = {"bm25": bm25, "dense": dense, "hybrid": Hybrid((bm25, dense))}
     rewriters = {"rag": None, "fusion": rewritten_offline(words, FURTHER_QUERIES)}
-    extractive = offline(ExtractiveGenerator(idf, max_sentences=3).generate)
+    extractive = offline(partial(answer_or_decline, idf))
     grid = [
         RagAgent(f"{kind}-{name}", retriever, extractive, DEPTH, PASSAGES, rewrite)
         for kind, rewrite in rewriters.items()
@@ -85,6 +92,14 @@ def demo_agents(passages: Sequence[Document]) -> list[RagAgent]:
     ]
     weak = RagAgent("weak-baseline", Offline(partial(find_by_overlap, passages)), offline(lead), 1, 1)
     return [*grid, weak]
+
+
+def answer_or_decline(idf: InverseDocumentFrequency, question: str, passages: Sequence[Document]) -> WrittenAnswer:
+    """Answer by sentences of the passages; decline if they have less than ``LEAST`` of the question."""
+    wanted, held = set(terms(question)), {term for passage in passages for term in terms(searched_text(passage))}
+    if idf.total(wanted & held) < LEAST * idf.total(wanted):
+        return WrittenAnswer(DECLINED)
+    return ExtractiveGenerator(idf, max_sentences=3).generate(question, passages)
 
 
 def find_by_overlap(documents: Sequence[Document], question: str, depth: int) -> list[Hit]:
@@ -178,8 +193,11 @@ def build(folder: Path, *, handbook: Path = HANDBOOK, questions: Path = DEMO / "
     replies = asyncio.run(_replies([question.query for question in asked], demo_agents(passages)))
     _write(
         folder / "queries.csv",
-        ("qid", "query", "kind"),
-        ((question.query.query_id, question.query.text, question.kind) for question in asked),
+        ("qid", "query", "kind", "answerable"),
+        (
+            (question.query.query_id, question.query.text, question.kind, str(bool(question.chapters)).lower())
+            for question in asked
+        ),
     )
     _write(
         folder / "documents.csv",

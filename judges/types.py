@@ -20,6 +20,17 @@ LABEL = "label"
 """Key of the relevance label in an outcome that is a mapping, even if the prompt calls that field otherwise."""
 
 
+Answerability: TypeAlias = Literal["answerable", "partial", "unanswerable", "underspecified"]
+"""Whether the documents answer a query: wholly, in part or not at all, or the query leaves open what is meant."""
+_ANSWERABLE: Final[Mapping[str, Answerability]] = {
+    **dict.fromkeys(("true", "yes", "y", "1", "1.0", "answerable"), "answerable"),
+    **dict.fromkeys(("false", "no", "n", "0", "0.0", "unanswerable", "not answerable"), "unanswerable"),
+    **dict.fromkeys(("partial", "partially", "partially answerable", "partly answerable"), "partial"),
+    "underspecified": "underspecified",
+}
+ANSWERABILITY: Final = ("answerability", "answerable")
+"""Columns of queries that say whether the documents answer them. Judges are told, agents are not."""
+
 Role: TypeAlias = Literal["user", "assistant"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -82,6 +93,22 @@ class Query(Struct, frozen=True):
         """The conversation up to and including this query, as JSON; only the query's text if nothing came before."""
         earlier = [[message.role, message.text] for message in self.messages]
         return json.dumps([*earlier, ["user", self.text]], ensure_ascii=False) if earlier else self.text
+
+    @property
+    def answerability(self) -> Answerability | None:
+        """Whether the documents answer the query, by its column ``answerability`` or ``answerable``; else ``None``."""
+        return _ANSWERABLE.get(self.answerability_cell.casefold())
+
+    @property
+    def answerability_cell(self) -> str:
+        """The text of the column that says whether the query can be answered; empty without one."""
+        cells = (self.metadata.get(name, "").strip(" []\"'") for name in ANSWERABILITY)
+        return next(filter(None, cells), "")
+
+    def as_asked(self) -> Query:
+        """The query as agents get it: without the reference answer and without word of whether it can be answered."""
+        shown = {name: value for name, value in self.metadata.items() if name not in ANSWERABILITY}
+        return Query(self.query_id, self.text, shown, None, self.messages)
 
     @property
     def cluster(self) -> str:

@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from arena.boards.gate.board import MARGIN, GateBoard
+from arena.boards.gate.board import MARGIN, GateBoard, JudgesAs
 from arena.boards.gate.compare import compare
-from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
+from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.present.table import plain
 from arena.results.cache import cached_leaderboard
 from arena.store import Store
@@ -134,17 +134,17 @@ class Board:
         Example:
             >>> rl.open("demo/rag-handbook.db").scores("nuggets")[["agent", "value", "queries"]].round(2).head(2)
                       agent  value  queries
-            0   fusion-bm25   0.53       24
-            1  fusion-dense   0.45       24
+            0   fusion-bm25   0.53       26
+            1  fusion-dense   0.48       26
         """
         import pandas as pd
 
-        from arena.boards.compare import OF_STAGE
+        from arena.boards.compare import OF_STAGE, score_of
 
         compared = self._compared()
         public_names = {way.name: way.name for way in compared.ways}
         public_names |= {name: stage for stage, name in OF_STAGE.items() if name in public_names}
-        chosen = [name for name, public_name in public_names.items() if of in ("", name, public_name)]
+        chosen = [name for name, public in public_names.items() if of in ("", name, public) or name == score_of(of)]
         if not chosen:
             raise InputError(f"no score {of!r}; there are {', '.join(public_names.values()) or 'none'}")
         if by not in {"agent", "query"}:
@@ -187,7 +187,14 @@ class Board:
             return pd.DataFrame(list(rows), columns=list(columns))
 
     def compare(
-        self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN, by: str = ""
+        self,
+        new: str,
+        old: str,
+        *,
+        on: str | Sequence[str] = (),
+        margin: float = MARGIN,
+        judges: JudgesAs = "fixed",
+        by: str = "",
     ) -> GateBoard:
         """Compare a new agent with an old one: better, not worse, worse, or undecided, with what would decide it.
 
@@ -197,6 +204,7 @@ class Board:
             on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or a list of these;
                 every score by default.
             margin: how much worse the new agent may be, as a share of games won or in units of the score.
+            judges: with ``random``, the verdict by games must hold for other judges of this kind too.
             by: a column of the queries: compares the agents on each of its groups too (``GateBoard.groups``). The
                 verdict *worse* on a group makes the verdict on all *worse*.
 
@@ -211,14 +219,15 @@ class Board:
         with self._opened() as store:
             scores = argument("on", str | list[str], on)
             margin, by = argument("margin", float, margin), argument("by", str, by)
-            return compare(store, self.tournament, new, old, on=scores, margin=margin, by=by)
+            judges = argument("judges", JudgesAs, judges)
+            return compare(store, self.tournament, new, old, on=scores, margin=margin, judges=judges, by=by)
 
     def plot(self, what: Plot = "compare", path: str | Path | None = None) -> NotebookPicture:
         """Plot scores, ratings or wins; a notebook shows the returned picture at the end of a cell.
 
         Args:
-            what: ``compare`` (all scores side by side), ``ratings`` (with intervals) or ``matrix`` (wins against each
-                agent).
+            what: ``compare`` (whether the scores agree with the games), ``ratings`` (with intervals) or ``matrix``
+                (wins against each agent).
             path: a ``.svg``, ``.png`` or ``.html`` file to write the picture to.
 
         Raises:
@@ -268,9 +277,7 @@ class Board:
         return self._shown().screen().rstrip()
 
     def _repr_html_(self) -> str:
-        with self._opened() as store:
-            queries = len(store.queries(self.tournament))
-            return fragment(self._shown().opening(queries, judged_on(store, self.tournament)))
+        return fragment(self._shown().opening())
 
     def _picture(self, what: Plot) -> Picture | None:
         if what == "compare":

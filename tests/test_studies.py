@@ -26,7 +26,7 @@ def made(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     with_words(shared / "data/mtbench_multijudge", folder / "words.csv")
     a_quarter(shared / "data/mtbench_human/human_votes.csv", folder / "few.csv")
-    llmbar_tables(shared / "data/llmbar", folder / "verdicts.csv", folder / "gold.csv")
+    llmbar_tables(shared / "data/llmbar", folder / "verdicts.csv", folder / "gold.csv", folder / "panel.csv")
     return folder
 
 

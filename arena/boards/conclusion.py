@@ -15,9 +15,17 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.boards.left_out_judges import (
+    ADD_JUDGES,
+    WithoutJudge,
+    judges_decide,
+    more_needed,
+    top_sentence,
+    without_judges,
+)
 from arena.data.kinds import kind_of
 from arena.present.blocks import judge_first
-from arena.present.numbers import COUNT, PERCENT, SIGNED_2, capital, counted, listed, with_interval
+from arena.present.numbers import COUNT, PERCENT, ROUGH_MONEY, SIGNED_2, capital, counted, listed, with_interval
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.results import UNITS, fewest_queries
 from arena.results.costs import Front, lowest_prices
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison, JudgeAgainstPeople
     from arena.calibration.votes import Level
     from arena.present.blocks import Check
-    from arena.ratings.results import PairDifference, Ratings
+    from arena.ratings.results import Ratings
     from arena.results.outcomes import Shortfall
     from arena.results.ratings import Leaderboard
     from arena.stages.adaptive import AdaptiveState
@@ -52,6 +60,9 @@ NO_MODEL: Final = "No language model judged these games"
 BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
+NO_CONFLICT: Final = "No conflict with people's labels"
+"""Name of the check that fails if people's labels contradict the leaderboard; it is the first reason for doubt."""
+
 _EQUAL = 1e-6
 
 
@@ -63,6 +74,8 @@ class Conclusion(Struct, frozen=True):
         sentence: the conclusion with figures; it contains agents' names, which are untrusted text.
         ordered: whether the order of the ratings means anything, so that more queries could change it.
         standing: ``decided``; ``care`` if a trust check failed; ``none`` if there is no conclusion.
+        why: what the failed checks found, so why the conclusion is no firmer.
+        next: what to do next, with its cost where that is known.
     """
 
     kind: ConclusionKind
@@ -71,17 +84,36 @@ class Conclusion(Struct, frozen=True):
     top: tuple[str, ...] = ()
     ordered: bool = False
     standing: Standing = "none"
+    why: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
         ending = "" if self.headline.endswith("?") else "."
         return f"{STANDINGS[self.standing]}: {self.headline}{ending} {self.sentence}"
 
-    def weighed(self, checks: Sequence[Check]) -> Conclusion:
+    def weighed(self, checks: Sequence[Check], more: str = "") -> Conclusion:
+        """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
+        failed = [check for check in checks if check.status == "failed" and check.name != self.headline]
+        failed.sort(key=lambda check: check.name != NO_CONFLICT)
+        conflict = [
+            check.remedy for check in failed if check.name == NO_CONFLICT
+        ]  # more of the same would not settle it
+        steps = _once((*conflict, more, *(check.remedy for check in failed)))
+        reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
+        weighed = replace(self, why=reasons, next=steps)
         if self.kind in ("unclear", "empty"):
-            return replace(self, standing="none")
-        failed = self.standing == "care" or any(check.status == "failed" for check in checks)
-        return replace(self, standing="care" if failed else "decided")
+            return replace(weighed, standing="none")
+        return replace(weighed, standing="care" if self.standing == "care" or failed else "decided")
+
+
+def _once(steps: Sequence[str]) -> tuple[str, ...]:
+    """The steps, each without a first sentence that one before it begins with too."""
+    said: dict[str, None] = {}
+    for step in steps:
+        first, _, rest = step.partition(". ")
+        said.setdefault(rest if rest and any(before.startswith(first) for before in said) else step)
+    return tuple(filter(None, said))
 
 
 def _unclear(headline: str, sentence: str, *, ordered: bool = False) -> Conclusion:
@@ -119,7 +151,24 @@ def conclude(
             sentence=f"{listed(of_words, _NAMED)} only {verb} words. Name a language model under 'judges'.",
             top=(),
         )
-    return _checked_for_absence(conclusion, ratings).weighed(())
+    return _checked_for_judges(_checked_for_absence(conclusion, ratings), ratings).weighed(())
+
+
+def _checked_for_judges(conclusion: Conclusion, ratings: Ratings) -> Conclusion:
+    """Add to a conclusion about an order whether it differs without one judge; a trust check lowers its standing."""
+    changes = judge_changes(ratings) if conclusion.ordered else []
+    changed = top_sentence(changes)
+    if changes and conclusion.top and not changed:
+        changed = f"So it is without any 1 of {len(changes)} judges."
+    return replace(conclusion, sentence=f"{conclusion.sentence} {changed}") if changed else conclusion
+
+
+def judge_changes(ratings: Ratings) -> list[WithoutJudge]:
+    def top(rated: Ratings) -> tuple[str, tuple[str, ...]]:
+        conclusion = _from_ratings(rated, None, {}, ())
+        return conclusion.headline, conclusion.top
+
+    return without_judges(ratings, top)
 
 
 def _checked_for_absence(conclusion: Conclusion, ratings: Ratings) -> Conclusion:
@@ -173,7 +222,7 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
             f"{first} and {second} met in {counted(meeting.games, 'game')}: "
             f"{first} won {won}, {second} won {lost}, {tied} tied."
         )
-    pair = _first_pair(ratings)
+    pair = ratings.first_pair
     # A prior on some of the ratings also moves the others a little.
     if not conclusion.ordered or pair is None or ratings.convergence.prior_games:
         return
@@ -187,23 +236,27 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
         f"Of {games} {pair.better} would win about {100 * share:.0f} against {pair.worse} "
         f"(between {100 * low:.0f} and {100 * high:.0f})."
     )
-    if more := to_tell_apart(ratings, conclusion):
-        yield more
 
 
-def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
-    """Sentence on the number of further queries that would separate the first two agents; empty if it is unknown."""
-    pair = _first_pair(ratings)
+def to_tell_apart(ratings: Ratings, conclusion: Conclusion, paid_usd: float | None = None) -> str:
+    """Sentence on the number of further queries that would separate the first two agents; empty if it is unknown.
+
+    ``paid_usd`` is what all judgments have cost; with it, the sentence says what the further queries would cost.
+    """
+    pair = ratings.first_pair
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
-    needed = f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
+    by_judges = next(
+        (row.parts for row in ratings.other_judges if {row.better, row.worse} == {pair.better, pair.worse}), {}
+    )
+    if judges_decide(by_judges):
+        return f"To tell {pair.better} and {pair.worse} apart, {ADD_JUDGES}."
+    cost = " like these"
+    if paid_usd and ratings.units and pair.queries_needed:
+        cost = f", {ROUGH_MONEY.write(paid_usd / ratings.units * pair.queries_needed)} to judge"
+    needed = f"To tell {pair.better} and {pair.worse} apart, it takes about {more} more {ratings.noun[1]}{cost}."
     return " ".join(filter(None, (judge_first(ratings.unjudged), needed)))
-
-
-def _first_pair(ratings: Ratings) -> PairDifference | None:
-    names = {row.agent for row in ratings.by_rank[:2]}
-    return next((pair for pair in ratings.pairs if {pair.better, pair.worse} == names), None)
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
@@ -345,15 +398,6 @@ def _basis(ratings: Ratings) -> str:
     games = sum(row.games for row in ratings.agents) / 2
     number = f" on {counted(ratings.units, *ratings.noun)}" if ratings.unit != "game" else ""
     return f"at {ratings.settings.level:.0%} confidence over {counted(games, 'game')}{number}"
-
-
-def more_needed(pair: PairDifference) -> str:
-    """Number of further queries or games to separate two agents, as "12 (8 to 40)"; empty if it is unknown."""
-    if not pair.queries_needed:
-        return ""
-    low, high = pair.queries_needed_low or 0, pair.queries_needed_high
-    ends = f"at least {low:,}" if high is None else f"{low:,} to {high:,}"
-    return f"{pair.queries_needed:,} ({ends})"
 
 
 def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:

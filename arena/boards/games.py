@@ -127,7 +127,7 @@ def games_table(
     *,
     flags: Flags,
     link: Callable[[GameKey], Mapping[str, str]] = lambda _: {},
-    longest: int = 120,
+    longest: int = 200,
 ) -> Table:
     """Table of games; query texts are cut to ``longest`` characters; ``link`` returns addresses of a game's pages."""
     lines = []
@@ -295,7 +295,7 @@ def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, 
             if isinstance(order.result, Judgment) and order.preferred == record.winner
         )
         row = {
-            "query": f"{record.query_id}: {clipped(queries[record.query_id].text, 60)}",
+            "query": f"{record.query_id}: {clipped(queries[record.query_id].text, 200)}",
             "opponent": record.winner,
             "judge": record.judge if several else None,
             "reason": clipped(next(filter(None, reasons), ""), _REASON) or None,

@@ -30,7 +30,7 @@ from retrieval_eval.nuggets.types import Assignment, Support
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 
-_LONGEST = 80
+_LONGEST, _LONGEST_TEXT = 80, 200
 _QUERY = (Column("query_id", "Query", link="to"), Column("text", "Text", link="to"))
 _SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
 _SEPARATION = (
@@ -382,7 +382,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return {**labels.label.json(), "parts": labels.parts}
 
     def _text(self, query_id: str) -> str:
-        return clipped(self.queries[query_id].text, _LONGEST)
+        return clipped(self.queries[query_id].text, _LONGEST_TEXT)
 
     def _scores(self) -> Iterator[Column]:
         return (Column(name, _NAMES[name][0], _form(name), _NAMES[name][1]) for name in self.scores)
@@ -397,7 +397,7 @@ def heading_of(kind: str) -> str:
 
 
 def label_of_query(query_id: str, query: Query) -> str:
-    return f"{query_id}: {clipped(query.text, 60)}"
+    return f"{query_id}: {clipped(query.text, _LONGEST_TEXT)}"
 
 
 def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:

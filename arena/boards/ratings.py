@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
 
-from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
+from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, judge_changes, to_tell_apart
+from arena.boards.left_out_judges import finding, judge_tables, more_needed
 from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
@@ -17,6 +18,7 @@ from retrieval_eval.stats.estimate import Estimate
 if TYPE_CHECKING:
     from arena.boards.rated_tables import RatedTable
     from arena.calibration.comparison import Comparison
+    from arena.calibration.methods import PeopleScores
     from arena.present.picture import Whiskers
     from arena.ratings.covariates import Controlled
     from arena.ratings.results import Fragility, Ratings
@@ -37,7 +39,7 @@ _NAMED: Final = 8
 _MOST_ALIKE: Final = 3
 _JSON: Final = (
     *("judges", "fragility", "pairs", "position_effect", "position_low", "position_high", "tie_parameter"),
-    *("convergence", "notes", "settings"),
+    *("convergence", "notes", "settings", "other_judges"),
 )
 """Fields of ``Ratings`` that are written to JSON unchanged."""
 _ROWS: Final = {
@@ -119,16 +121,26 @@ class RatedBoard(Board, frozen=True):
 
 
 def _weighed_conclusion(
-    ratings: Ratings, comparisons: Sequence[Comparison] = (), of_words: Sequence[str] = ()
+    ratings: Ratings,
+    comparisons: Sequence[Comparison] = (),
+    of_words: Sequence[str] = (),
+    scores: Sequence[PeopleScores] = (),
 ) -> Conclusion:
-    """Conclude which agent is best, and weaken the conclusion if the trust checks of the ratings fail."""
+    """Conclude which agent is best, and weaken the conclusion if a check of the ratings or of people fails."""
     conclusion = conclude(ratings, comparisons=comparisons, of_words=of_words)
-    return conclusion.weighed([*rating_checks(ratings, conclusion)])
+    checks = [*rating_checks(ratings, conclusion)]
+    if comparisons or scores:
+        from arena.boards.people import evidence_checks  # late: most ratings have no labels of people
+
+        checks += evidence_checks(ratings, conclusion, comparisons, scores)
+    return conclusion.weighed(checks, to_tell_apart(ratings, conclusion))
 
 
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
     predictions = [] if ratings is None else expectation(ratings, conclusion)
-    sentences = [conclusion.line, *predictions, *([trust] if trust else [])]
+    reasons = [f"Why: {reason}" for reason in conclusion.why]
+    steps = [f"Next: {step}" for step in conclusion.next]
+    sentences = [conclusion.line, *reasons, *predictions, *steps, *([trust] if trust else [])]
     return Section("conclusion", conclusion.headline, "", [Remarks(sentences)])
 
 
@@ -154,8 +166,9 @@ def ratings_section(
     sentences = few_alike(ratings.notes)
     if conclusion.ordered:
         flips = [flip for flip in ratings.flips if flip.change == "leader" and flip.count]
-        blocks += [*_neighbours(ratings, name), *_carriers(flips, queries or {}, name)]
-        sentences = [*(flip.sentence for flip in flips), *sentences]
+        judges = [said] if name == "leaderboard" and (said := finding(ratings, judge_changes(ratings))) else []
+        blocks += [*_neighbours(ratings, name), *judge_tables(ratings, name), *_carriers(flips, queries or {}, name)]
+        sentences = [*(flip.sentence for flip in flips), *judges, *sentences]
     if sentences := [*sentences, *remarks]:
         blocks.append(Remarks(sentences))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
@@ -187,7 +200,12 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
 
 
 def ratings_json(
-    ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "", *, of_words: bool = False
+    ratings: Ratings,
+    comparisons: Sequence[Comparison] = (),
+    judge: str = "",
+    *,
+    scores: Sequence[PeopleScores] = (),
+    of_words: bool = False,
 ) -> dict[str, Any]:
     judge_comparisons = [
         replace(comparison, judges={judge: comparison.judges[judge]})
@@ -196,10 +214,24 @@ def ratings_json(
     ]
     return {
         "agents": records(rating_table(ratings)),
-        "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else ()),
+        "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else (), scores),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "coverage": ratings.tally,
+        "without_judge": without_judge_json(ratings),
         **fields(ratings, *_JSON),
+    }
+
+
+def without_judge_json(ratings: Ratings) -> dict[str, Any]:
+    """By judge: the conclusion without it, what changes, and all pairs."""
+    return {
+        change.judge: {
+            "conclusion": conclude(rest := ratings.without_judge[change.judge]),
+            **fields(change, "leads", "pairs"),
+            "agents": [row.agent for row in rest.by_rank],
+            "differences": rest.pairs,
+        }
+        for change in judge_changes(ratings)
     }
 
 

@@ -44,7 +44,8 @@ class ScoreBoard(Board, frozen=True, eq=False):
 
     def agents(self) -> list[str]:
         means = self.scores[0].means if self.scores else {}
-        best = sorted(means, key=lambda agent: (means[agent].value is None, -(means[agent].value or 0), agent))
+        sign = 1 if self.scores and self.scores[0].lower else -1
+        best = sorted(means, key=lambda agent: (means[agent].value is None, sign * (means[agent].value or 0), agent))
         return [
             *(agent for agent in self.order if agent in means),
             *(agent for agent in best if agent not in self.order),

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from arena.boards.conclusion import NO_MODEL, Conclusion
+from arena.boards.conclusion import NO_MODEL, Conclusion, judge_changes
+from arena.boards.left_out_judges import FIXED, family_of, finding, is_fixed
 from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
 from arena.present.numbers import (
     ALIGNED,
@@ -81,8 +82,9 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     """
     results = [*_enough(board), *_even(board)]
     if board.ratings is not None:
-        checks = rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
-        results += _by_judge(checks, board.by_judge, both_orders=orders_asked(board.settings))
+        orders, families = orders_asked(board.settings), _families(board.settings)
+        checks = rating_checks(board.ratings, conclusion, both_orders=orders, families=families)
+        results += _by_judge(checks, board.by_judge, both_orders=orders)
     results += [
         retest_check(judge, task, consistency)
         for task, judges in board.consistency.items()
@@ -139,8 +141,22 @@ def orders_asked(settings: StoredSettings) -> bool | None:
     return None if settings.imported else settings.pairwise is not None and settings.pairwise.both_orders
 
 
-def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool | None = None) -> Iterator[Check]:
+def _families(settings: StoredSettings) -> dict[str, Mapping[str, str]]:
+    """Model families of judges and agents: as declared, a judge's else by the name of its model."""
+    by_model = {name: family_of(judge.model or "") for name, judge in settings.judges.items()}
+    declared = settings.families
+    return {**declared, "judges": {**by_model, **declared.get("judges", {})}}
+
+
+def rating_checks(
+    ratings: Ratings,
+    conclusion: Conclusion,
+    *,
+    both_orders: bool | None = None,
+    families: Mapping[str, Mapping[str, str]] | None = None,
+) -> Iterator[Check]:
     yield from _of_ratings(ratings, conclusion)
+    yield from _of_single_judges(ratings, conclusion, families)
     if ratings.judge_health is not None:
         yield from habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
     yield from _between_agents_and_judges(ratings)
@@ -176,8 +192,9 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
 
 def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
     others = (f" {_STATUS[status]}: {names}." for status in named if (names := names_of(checks, status)))
-    number = sum(check.status == "passed" for check in checks)
-    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}"
+    number, unknown = (sum(check.status == status for check in checks) for status in ("passed", "unknown"))
+    count = f" Not known: {unknown}." if "failed" in named and "unknown" not in named and unknown else ""
+    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}{count}"
 
 
 def names_of(checks: Sequence[Check], status: Status) -> str:
@@ -250,7 +267,11 @@ def _even(board: Leaderboard) -> Iterator[Check]:
 
 def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     flagged, agents = [row.agent for row in ratings.agents if row.flags], len(ratings.agents)
-    finding = f"{listed(flagged, _NAMED)}: to be read with care." if flagged else "Every agent's rating has a maximum."
+    finding = (
+        f"The games do not determine the rating of {listed(flagged, _NAMED)}."
+        if flagged
+        else "Every agent's rating has a maximum."
+    )
     yield Check(
         "Ratings determined by the games",
         passed(ratings.convergence.converged and not flagged),
@@ -292,6 +313,28 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     )
 
 
+def _of_single_judges(
+    ratings: Ratings, conclusion: Conclusion, families: Mapping[str, Mapping[str, str]] | None
+) -> Iterator[Check]:
+    changes = judge_changes(ratings)
+    if not changes:  # the health of one judge says that it is held fixed
+        return
+    said = finding(ratings, changes, families)
+    status: Status = "unknown"
+    if not conclusion.ordered:
+        said = conclusion.headline if conclusion.headline.endswith("?") else f"{conclusion.headline}."
+    else:
+        changed = [change for change in changes if change.leads]
+        if not changed or len(changes) > 2 or any(change.refuted for change in changed):
+            status = passed(not changed)
+    yield Check(
+        "Robust to any one judge",
+        status,
+        said,
+        "Add judges of other model families, or let people judge the same games ('ragleague calibrate').",
+    )
+
+
 def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | None) -> Iterator[Check]:
     """Check a judge's position bias, preference for length, and share of ties.
 
@@ -309,7 +352,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
         "Agreement of both orders",
         health.order_agreement,
         _SAME_IN_BOTH_ORDERS,
-        f"{{}} of {counted(health.both_orders, 'game')} judged in both orders",
+        f"Both orders of a game agree in {{}} of {counted(health.both_orders, 'game')}",
         order_remedy,
         unknown="No game is known to be judged in both orders.",
     )
@@ -503,6 +546,7 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
 
 
 _MOST_PAIRS: Final = 15
+VOTES: Final = Number(1)
 _FEWEST_GAMES: Final = 10
 """Minimum number of games that two judges must share for their kappa to be shown."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
@@ -573,7 +617,8 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     rows.append({"habit": "Circles of three", **circles, "fair": "few"})
     rows.append({"habit": "Verdicts", **{judge: COUNT.write(health.n) for judge, health in known_health.items()}})
     columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known_health)]
-    return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows)
+    notes = [FIXED] if is_fixed(ratings) else []
+    return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows, notes)
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
@@ -596,6 +641,12 @@ def _agreement(agreement: JudgeAgreement) -> Table:
         *(flat(pair) | {"judges": f"{pair.first} and {pair.second}"} for pair in common),
     ]
     notes = ["Both orders of a game are reconciled first."]
+    if agreement.votes.value is not None:
+        votes = with_interval(agreement.votes, VOTES)
+        notes.append(
+            f"{len(agreement.judges)} judges are worth {votes} independent votes, by how often they err together; the "
+            "majority of the others is taken for the truth."
+        )
     if left_out := len(agreement.pairs) - len(common):
         notes.append(f"{counted(left_out, 'more pair')} of judges, with few games in common: in --format json.")
     return Table("judges-agree", "Do the judges agree with each other?", _AGREEMENT, rows, notes)

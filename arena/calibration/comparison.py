@@ -44,9 +44,11 @@ from arena.calibration.votes import (
     whole_numbers,
 )
 from arena.ratings.games import Unit
+from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
-from retrieval_eval.stats.bootstrap import ALONE, FEW_QUERIES, Clusters, jackknife_estimate, numbered
+from retrieval_eval.stats.bootstrap import ALONE, FEW_QUERIES, Clusters, jackknife_estimate, numbered, student
+from retrieval_eval.stats.components import effective_votes
 from retrieval_eval.stats.estimate import Estimate
 
 Against: TypeAlias = Literal["consensus", "votes"]
@@ -294,6 +296,18 @@ def _largest_first(disagreement: Disagreement) -> tuple[float, int, str, ItemKey
     return -abs(judge - human), -majority_lead, disagreement.query_id, disagreement.item
 
 
+class PanelPoints(Struct, frozen=True):
+    """Points of a panel's majority and of its best judge against people's verdicts.
+
+    ``worse`` says whether the majority is surely worse, corrected for the choice of the best on the same items.
+    """
+
+    best: str
+    majority: float
+    best_points: float
+    worse: bool
+
+
 class PanelGain(Struct, frozen=True):
     """A panel of judges compared with its best judge, on the ``n`` items that all judges and people judged.
 
@@ -305,6 +319,8 @@ class PanelGain(Struct, frozen=True):
             chosen on the same items.
         gold_ties: for verdicts, the number of items on which people tie. The panel ties whenever no verdict leads.
         gain_on_ties: the part of the gain that comes from items on which people tie; ``None`` if there are none.
+        votes: number of independent judges that the panel is worth, from the correlation of errors on these items.
+        points: the same in points, a tie half, with the side of more judges as majority; ``None`` unless verdicts.
     """
 
     best: str
@@ -314,6 +330,8 @@ class PanelGain(Struct, frozen=True):
     gain: Estimate
     gold_ties: int = 0
     gain_on_ties: float | None = None
+    votes: Estimate = Estimate(None)
+    points: PanelPoints | None = None
 
 
 def panel_gain(
@@ -337,10 +355,28 @@ def panel_gain(
     unit = numbered([query_id for query_id, _ in common])
     totals = np.stack([np.bincount(unit, gains), np.bincount(unit).astype(np.float64)], axis=1)
     gain = replace(jackknife_estimate(mean_of_totals, totals, narrowest=1e-9), value=float(gains.mean()))
+    values = np.array([[own[query][item] for own in judges.values()] for query, item in common])
+    truth = np.array([people[query_id][item] for query_id, item in common])
     share = sum(panel_correct[item] for item in common) / len(common)
     tied = np.array([verdicts and people[query_id][item] == 0 for query_id, item in common])
     on_ties = float(gains[tied].sum() / len(common)) if tied.any() else None
-    return PanelGain(best, len(common), share, shares[best], gain, int(tied.sum()), on_ties)
+    return PanelGain(
+        *(best, len(common), share, shares[best], gain, int(tied.sum()), on_ties),
+        votes=effective_votes(np.abs(values - truth[:, np.newaxis]), unit),
+        points=_points(values, truth, unit, [*judges]) if verdicts else None,
+    )
+
+
+def _points(values: Floats, truth: Floats, unit: Ints, names: Sequence[str]) -> PanelPoints:
+    right = 1 - np.abs(values - truth[:, np.newaxis]) / 2
+    majority_right = 1 - np.abs(np.sign(values.sum(axis=1)) - truth) / 2
+    best = int(right.mean(axis=0).argmax())
+    totals = np.stack([np.bincount(unit, majority_right - right[:, best]), np.bincount(unit)], axis=1)
+    gain = jackknife_estimate(mean_of_totals, totals.astype(np.float64), narrowest=1e-9)
+    half = 0.0 if gain.low is None or gain.value is None else gain.value - gain.low
+    choice = student(1 - 0.05 / len(names), len(totals)) / student(0.95, len(totals)) if half else 0.0
+    worse = bool(half) and (gain.value or 0.0) + choice * half < 0
+    return PanelPoints(names[best], float(majority_right.mean()), float(right[:, best].mean()), worse)
 
 
 PANEL = "panel (majority)"

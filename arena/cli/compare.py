@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from time import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from arena.boards.gate import compare as stored
-from arena.boards.gate.board import GateBoard
+from arena.boards.gate.board import GateBoard, JudgesAs
 from arena.boards.gate.judged import decide
 from arena.boards.report import write_report
 from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
@@ -30,6 +30,10 @@ On = Annotated[
         help="score to compare: pairwise, exam, nuggets, criteria, a criterion or a measure such as nDCG@10",
     ),
 ]
+Judges = Annotated[
+    JudgesAs,
+    typer.Option(help="random: the verdict by games must hold for other judges of this kind too, three or more"),
+]
 Margin = Annotated[
     float,
     typer.Option(min=0, help="by how much the new agent may be worse: as a share of games, or in units of the score"),
@@ -46,6 +50,7 @@ def compare(
     old: Annotated[str, typer.Argument(metavar="OLD", help="name of the agent to compare the new one with")],
     on: On = None,
     margin: Margin = 0.05,
+    judges: Judges = "fixed",
     by: By = "",
     tournament: Tournament = None,
     form: Form = "table",
@@ -56,7 +61,8 @@ def compare(
     many more queries would decide it.
     """
     with open_tournament(source, tournament) as (store, name):
-        show_gate(stored.compare(store, name, new, old, on=on or [], margin=margin, by=by), form)
+        board = stored.compare(store, name, new, old, on=on or [], margin=margin, judges=judges, by=by)
+        show_gate(board, form)
 
 
 def show_gate(board: GateBoard, form: str) -> None:
@@ -72,6 +78,7 @@ def gate(
     old: Annotated[str, typer.Option(metavar="AGENT", help="name of the old agent, which the new one would replace")],
     margin: Margin = 0.05,
     on: On = None,
+    judges: Judges = "fixed",
     by: By = "",
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="also write the result to this file as JUnit XML")
@@ -106,15 +113,14 @@ def gate(
         raise InputError(f"{junit}: is not XML, and --junit would overwrite it; name another file")
     for out in filter(None, (junit, report)):
         require_writable(out)
+    how: dict[str, Any] = {"on": on or ["pairwise"], "margin": margin, "judges": judges, "by": by}
     if tournament is None and source.endswith((".yaml", ".yml")):
-        board = _judge_and_compare(
-            Path(source), new, old, on or ["pairwise"], margin, by, retry_failed, ask or [], log_json
-        )
+        board = _judge_and_compare(Path(source), new, old, retry_failed, log_json, ask=ask or [], **how)
     else:
         if ask:
             raise InputError(f"--ask {ask[0]}: a store is only looked at; name the configuration")
         with open_tournament(source, tournament) as (store, name):
-            board = stored.compare(store, name, new, old, on=on or ["pairwise"], margin=margin, by=by, since=time())
+            board = stored.compare(store, name, new, old, since=time(), **how)
     show_gate(board, form)
     if junit is not None:
         with open_replacing(junit) as raw:
@@ -126,28 +132,8 @@ def gate(
 
 
 def _judge_and_compare(
-    config: Path,
-    new: str,
-    old: str,
-    on: list[str],
-    margin: float,
-    by: str,
-    retry_failed: bool,
-    ask: list[str],
-    log_json: Path | None,
+    config: Path, new: str, old: str, retry_failed: bool, log_json: Path | None, **how: Any
 ) -> GateBoard:
     loaded = load_config(config)
     with traced_to(log_json) as trace:
-        return decide(
-            loaded,
-            new,
-            old,
-            watching,
-            print_part,
-            on=on,
-            margin=margin,
-            by=by,
-            retry_failed=retry_failed,
-            ask=ask,
-            trace=trace,
-        )
+        return decide(loaded, new, old, watching, print_part, retry_failed=retry_failed, trace=trace, **how)

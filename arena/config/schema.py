@@ -183,6 +183,25 @@ class FiltersSection(Section):
     """The prompt of the judge ``answerable``."""
 
 
+UNANSWERABLE: Final = "(unanswerable)"
+"""Name of the queries that nothing answers, where others have the name of the model that wrote them."""
+
+
+class UnansweredSection(Section):
+    """Queries that [the documents do not answer](from-documents.md#queries-that-nothing-answers)."""
+
+    number: Count
+    """Number of such queries to keep."""
+    judge: str
+    """Name of the judge that checks that the documents do not answer them; none of ``models``."""
+    documents: Count = 5
+    """Number of passages, those nearest to the query by BM25, that the judge reads."""
+    prompt: PromptName = "unanswered_queries"
+    """The prompt of the models that write them."""
+    check_prompt: PromptName = "unanswered"
+    """The prompt of the judge."""
+
+
 class SynthSection(Section):
     """How models generate queries from documents."""
 
@@ -208,6 +227,8 @@ class SynthSection(Section):
     """Number of queries to keep from each model; by default all."""
     filters: FiltersSection = FiltersSection()
     """Which of the generated queries are dropped."""
+    unanswerable: UnansweredSection | None = None
+    """Also write queries that the documents do not answer; all queries then have a column ``answerable``."""
     out: RelativePath
     """The file to which the queries are written."""
     review: RelativePath | None = None
@@ -225,10 +246,23 @@ class SynthSection(Section):
                 raise ValueError(f"'quotas' has none for {name!r}, so its queries would be paid for and not used")
         return self
 
+    @model_validator(mode="after")
+    def _another_judge_checks(self) -> SynthSection:
+        if self.unanswerable is not None and self.unanswerable.judge in self.models:
+            raise ValueError(
+                f"unanswerable.judge: {self.unanswerable.judge!r} writes the queries itself; name another judge"
+            )
+        return self
+
+    @property
+    def all_quotas(self) -> dict[str, int]:
+        """The models' quotas, and the number of queries that nothing answers."""
+        return self.quotas | ({} if self.unanswerable is None else {UNANSWERABLE: self.unanswerable.number})
+
     def judges(self) -> list[str]:
-        """Names of the judges in ``models`` and ``filters.answerable``, without repetitions."""
-        names = [*self.models, *([self.filters.answerable] if self.filters.answerable else [])]
-        return list(dict.fromkeys(names))
+        """Names of the judges in ``models``, ``filters.answerable`` and ``unanswerable``, without repetitions."""
+        checking = [self.filters.answerable, None if self.unanswerable is None else self.unanswerable.judge]
+        return list(dict.fromkeys([*self.models, *filter(None, checking)]))
 
 
 AgentName = Annotated[

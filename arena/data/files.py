@@ -27,7 +27,7 @@ from arena.data.records import (
 from arena.present.numbers import clipped, counted
 from judges.errors import InputError
 from judges.sections import nearest, shortened
-from judges.types import Answer, Document, Query, Retrieved
+from judges.types import ANSWERABILITY, Answer, Document, Query, Retrieved
 from retrieval_eval.data.collections import TOPICS, topic_rows
 from retrieval_eval.data.conversations import (
     earlier_turns,
@@ -119,7 +119,7 @@ def load_dataset(
                 reader.add_passages(record)
     if answered:
         reader.require_answers({agent for _, agent in answered})
-    read, note = with_conversations(with_turns(_with_references(read, records), earlier))
+    read, note = with_conversations(with_turns(_with_answerability(_with_references(read, records), records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
     _log_columns(data, rows.values() if asking else (), document_columns, records, to_come=not passages)
@@ -160,7 +160,7 @@ def _log_columns(
 
     The number of documents is left out if there are none yet and runs will add some (``to_come``).
     """
-    query_columns, answer_columns = TOPICS.report(), ANSWERS.report(*_FURTHER)
+    query_columns, answer_columns = TOPICS.report(*ANSWERABILITY), ANSWERS.report(*_FURTHER, *ANSWERABILITY)
     for row in query_rows:
         query_columns.add(row)
     query_columns.say(plain=False)
@@ -540,6 +540,24 @@ def _with_references(queries: Mapping[str, Query], records: Sequence[AnswerRecor
         else query
         for query_id, query in queries.items()
     }
+
+
+def _with_answerability(queries: Mapping[str, Query], records: Sequence[AnswerRecord]) -> dict[str, Query]:
+    """Return the queries; those that do not say whether they can be answered get the columns of the answers' table."""
+    cells: dict[tuple[str, str], AnswerRecord] = {}
+    for record in records:
+        for name in ANSWERABILITY:
+            if text := record.row.text(name).strip():
+                first = cells.setdefault((record.query_id, name), record)
+                if first.row.text(name).strip() != text:
+                    problem = f"{name!r} of this query is another one in {first.row.place}; keep one"
+                    raise record.row.error(problem, text)
+    told = dict(queries)
+    for (query_id, name), record in cells.items():
+        if not queries[query_id].answerability_cell:
+            metadata = {**told[query_id].metadata, name: record.row.text(name).strip()}
+            told[query_id] = replace(told[query_id], metadata=metadata)
+    return told
 
 
 def _limited(data: Dataset, limit: int) -> Dataset:

@@ -437,10 +437,10 @@ def kind_of(level: str) -> JudgedKind:
 def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
     """Recognize the kind of annotations in a table, except verdicts, by the table's columns; ``None`` if no kind fits.
 
-    If several kinds fit, return the one with the most columns. The kind of a stage has a column named after the stage;
-    the stage's module is imported only if the table has that column.
+    If several kinds fit, return the one with the most columns, of equal ones that of a stage. The kind of a stage has a
+    column named after the stage; the stage's module is imported only if the table has that column.
     """
-    known = [RELEVANCE, CRITERIA, NUGGETS, *(KINDS[name] for name in _brought() if name in columns)]
+    known = [*(KINDS[name] for name in _brought() if name in columns), RELEVANCE, CRITERIA, NUGGETS]
     held = [kind for kind in known if {*kind.columns, kind.column} <= {*columns}]
     return max(held, key=lambda kind: len(kind.columns), default=None)
 

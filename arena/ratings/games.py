@@ -193,6 +193,7 @@ class Games(Struct, frozen=True, eq=False):
         weight: number of games that each row counts as, fractions allowed, shape (n,); ``None`` counts each row once.
         tally: counts of the verdicts that the games come from; ``None`` if there were no verdicts.
         soft: whether scores are preferences between 0 and 1.
+        judge: number of each game's judge, shape (n,); ``None`` if unknown.
     """
 
     agents: tuple[str, ...]
@@ -204,9 +205,10 @@ class Games(Struct, frozen=True, eq=False):
     weight: Floats | None = None
     tally: Tally | None = None
     soft: bool = False
+    judge: Int32s | None = None
 
     def __post_init__(self) -> None:
-        columns = [self.a, self.b, self.score, *(c for c in (self.cluster, self.weight) if c is not None)]
+        columns = [self.a, self.b, self.score, *(c for c in (self.cluster, self.weight, self.judge) if c is not None)]
         if any(column.shape != (self.a.size,) for column in columns):
             raise ValueError(f"columns of games differ in shape: {[column.shape for column in columns]}")
         if len(set(self.agents)) != len(self.agents):
@@ -292,7 +294,8 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
         repeated = len(table) - number_distinct(_key(table, table.query, table.a, table.b), limit)
     tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
     score = table.preferences() if soft else _score(table.outcome)
-    return Games(table.agents, table.a, table.b, score, table.cluster, a_shown_first=True, tally=tally, soft=soft)
+    sides = table.a, table.b
+    return Games(table.agents, *sides, score, table.cluster, True, tally=tally, soft=soft, judge=table.judge)
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
@@ -307,7 +310,8 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     pairs = table.pairs
     outcome, tally = fold_pairs(table, win_and_tie)
     cluster = None if table.cluster is None else table.cluster[pairs.first]
-    return Games(table.agents, pairs.low, pairs.high, _score(outcome), cluster, tally=tally)
+    judge = table.judge[pairs.first]
+    return Games(table.agents, pairs.low, pairs.high, _score(outcome), cluster, tally=tally, judge=judge)
 
 
 class Pairs(NamedTuple):
@@ -469,7 +473,8 @@ def average(table: VerdictTable) -> Games:
         single_order=means.size - in_both_orders,
     )
     cluster = None if table.cluster is None else table.cluster[pairs.first]
-    return Games(table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), cluster, tally=tally, soft=True)
+    sides, judge = (pairs.low, pairs.high), table.judge[pairs.first]
+    return Games(table.agents, *sides, np.clip(means, 0, 1), cluster, tally=tally, soft=True, judge=judge)
 
 
 def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray[np.intp] | None, bool]:
@@ -493,5 +498,6 @@ def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray
     weight[len(games) :] *= 1 - games.score[fractional]
     score[fractional], score[len(games) :] = 1.0, 0.0
     sides = games.a[rows], games.b[rows]
-    parts = Games(games.agents, *sides, score, cluster[rows], games.a_shown_first, weight, games.tally)
+    judge = None if games.judge is None else games.judge[rows]
+    parts = Games(games.agents, *sides, score, cluster[rows], games.a_shown_first, weight, games.tally, judge=judge)
     return parts, rows, True

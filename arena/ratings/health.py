@@ -34,7 +34,7 @@ from arena.ratings.games import (
 )
 from arena.ratings.likelihood import TieModel, pair_counts
 from arena.ratings.pairs import win_matrix
-from arena.ratings.results import JudgeAgreement, JudgeHealth, JudgePair
+from arena.ratings.results import MOST_JUDGES, JudgeAgreement, JudgeHealth, JudgePair
 from judges.types import GameOutcome
 from retrieval_eval.stats import Floats, Int32s
 from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates, share_estimate, student
@@ -249,7 +249,22 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
         alpha=_alpha(totals, "nominal"),
         alpha_ordinal=_alpha(totals, "ordinal"),
         pairs=tuple(_judge_pairs(table.judges, ratings, query)),
+        votes=_panel_votes(ratings.T, query) if 3 <= len(table.judges) <= MOST_JUDGES else Estimate(None),
     )
+
+
+def _panel_votes(scores: Floats, query: Int32s) -> Estimate:
+    """Effective votes of judges; ``scores``, shape (games, judges), are 1, 0, -1, or NaN where a judge did not judge.
+
+    A judge's error is its distance from the majority of the others, on games that at least three judges judged.
+    """
+    from retrieval_eval.stats.components import effective_votes
+
+    seen = ~np.isnan(scores)
+    own = np.where(seen, scores, 0.0)
+    majority = np.sign(own.sum(axis=1, keepdims=True) - own)
+    judged = seen & (seen.sum(axis=1, keepdims=True) > 2)
+    return effective_votes(np.where(judged, np.abs(own - majority) / 2, np.nan), query.astype(np.int64))
 
 
 def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Int32s) -> Iterator[JudgePair]:

@@ -27,9 +27,11 @@ from arena.ratings.games import (
     without_preferences,
 )
 from arena.ratings.health import Lengths, both_orders, fitted_position, judge_agreement, judge_health, of_judge
+from arena.ratings.other_judges import other_judges
 from arena.ratings.pairs import direct_games, win_matrix
 from arena.ratings.ranks import PairTests, compare, competition_ranks, groups, pair_differences, rank_intervals
 from arena.ratings.results import (
+    MOST_JUDGES,
     UNITS,
     AgentRating,
     Convergence,
@@ -66,8 +68,21 @@ def rate(
     Raises:
         InputError: a verdict is invalid, or the anchor has no games.
     """
-    chosen = settings or RatingSettings()
-    table = tabulate(verdicts)
+    chosen, table = settings or RatingSettings(), tabulate(verdicts)
+    rated = _rate(table, chosen, lengths)
+    return replace(rated, judges=judge_agreement(table), without_judge=_without_judges(table, chosen))
+
+
+def _without_judges(table: VerdictTable, settings: RatingSettings) -> dict[str, Ratings]:
+    """Ratings without each judge in turn, as far as conclusions need them; empty for one judge, or for voters."""
+    if not 2 <= len(table.judges) <= MOST_JUDGES or table.query is None:
+        return {}
+    options = replace(settings, tournaments=0, fragility="none")
+    left = {judge: table.of(table.judge != number) for number, judge in enumerate(table.judges)}
+    return {judge: _rate(rest, anchored(options, rest.agents)[0], None) for judge, rest in left.items()}
+
+
+def _rate(table: VerdictTable, chosen: RatingSettings, lengths: Lengths | None) -> Ratings:
     if chosen.anchor is not None and chosen.anchor not in table.agents:
         raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
@@ -82,7 +97,7 @@ def rate(
         beyond = first.rank_high in (1, None) and _beyond_place(as_games(table), first.agent, chosen)
         if not beyond and any(pair.separable for pair in rated.pairs):
             rated = replace(rated, notes=(*rated.notes, _ONE_ORDER))
-    return replace(rated, judges=judge_agreement(table), beyond_place=beyond)
+    return replace(rated, beyond_place=beyond)
 
 
 def rate_by_judge(
@@ -155,7 +170,7 @@ def rate_games(
         sentences += (
             f"{settings.anchor} is fixed at {settings.centre:g}: the intervals are for the difference to it.",
         )
-    return Ratings(
+    rated = Ratings(
         agents=agents,
         pairs=pair_differences(games.agents, compared),
         judge_health=health,
@@ -183,6 +198,7 @@ def rate_games(
         units=units,
         absent=_absent(games),
     )
+    return replace(rated, other_judges=other_judges(parts, fitted, compared, rated.neighbours))
 
 
 def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHealth | None = None) -> Games:

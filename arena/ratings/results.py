@@ -31,6 +31,10 @@ FEWEST_QUERIES: Final = 10
 """With fewer queries no difference is significant, for any number of agents; see ``fewest_queries``."""
 
 
+MOST_JUDGES: Final = 20
+"""More judges are people who vote: none of them decides alone, and each judged a small part."""
+
+
 def fewest_queries(agents: int) -> int:
     """Least number of queries (or games) at which simultaneous intervals of all differences reach their level.
 
@@ -183,6 +187,23 @@ class PairDifference(Struct, frozen=True):
     queries_needed_high: int | None
 
 
+class OtherJudges(Struct, frozen=True):
+    """Difference of two neighbours, with the judges as a random sample of such judges.
+
+    Attributes:
+        judges: number of judges with a game that bears on the difference.
+        interval: the difference in points, with an interval for other queries and other judges that contains the
+            simultaneous one of ``PairDifference``; without ends below three judges.
+        parts: shares of the variance by source: ``queries``, ``judges`` and ``rest``; empty below three judges.
+    """
+
+    better: str
+    worse: str
+    judges: int
+    interval: Estimate
+    parts: Mapping[str, Estimate] = {}
+
+
 class Fragility(Struct, frozen=True):
     """Number of games or queries whose removal swaps two agents, see module ``fragility``.
 
@@ -287,6 +308,7 @@ class JudgeAgreement(Struct, frozen=True):
         alpha: Krippendorff's alpha, nominal: all disagreements count alike.
         alpha_ordinal: Krippendorff's alpha with loss, tie and win as an ordinal scale.
         pairs: agreement of each pair of judges that judged a common game.
+        votes: number of independent judges that they are worth, with the majority of the others in place of the truth.
     """
 
     judges: tuple[str, ...]
@@ -294,6 +316,7 @@ class JudgeAgreement(Struct, frozen=True):
     alpha: Estimate
     alpha_ordinal: Estimate
     pairs: tuple[JudgePair, ...]
+    votes: Estimate = Estimate(None)
 
 
 class Ratings(Struct, frozen=True):
@@ -317,6 +340,8 @@ class Ratings(Struct, frozen=True):
         absent: for each agent with games on clearly fewer queries than other agents, the number of its queries; the
             queries of the other agents may be harder.
         unjudged: number of queries in the data without a judged game.
+        other_judges: differences of neighbours with intervals for other judges; empty for one judge.
+        without_judge: ratings without the games of each judge, by its name; empty for one judge.
     """
 
     agents: tuple[AgentRating, ...]
@@ -338,6 +363,8 @@ class Ratings(Struct, frozen=True):
     beyond_place: bool | None = None
     absent: Mapping[str, int] = {}
     unjudged: int = 0
+    other_judges: tuple[OtherJudges, ...] = ()
+    without_judge: Mapping[str, Ratings] = {}
 
     @property
     def noun(self) -> tuple[str, str]:
@@ -347,6 +374,12 @@ class Ratings(Struct, frozen=True):
     def by_rank(self) -> tuple[AgentRating, ...]:
         """The agents sorted by decreasing Bradley-Terry rating; ``agents`` may have another order."""
         return tuple(sorted(self.agents, key=attrgetter("rank", "agent")))
+
+    @property
+    def first_pair(self) -> PairDifference | None:
+        """The comparison of the two agents rated highest; ``None`` without intervals."""
+        first = {row.agent for row in self.by_rank[:2]}
+        return next((pair for pair in self.pairs if {pair.better, pair.worse} == first), None)
 
     @property
     def asked(self) -> str:

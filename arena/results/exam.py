@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from arena.config.settings import StoredExam
 from arena.results.outcomes import OutcomesOf, outcomes_of
-from arena.stages.exam import bank_kept, generated_bank, material, written_items
+from arena.stages.exam import bank_kept, generated_bank, material, told_items, written_items
 from arena.store import Result, Store
 from arena.store.outcomes import combined
 from arena.store.rows import GradedSubject
@@ -408,10 +408,13 @@ def stored_bank(store: Store, tournament: str, outcomes: OutcomesOf | None = Non
     origin = {name: value for name, value in sampling.items() if value is not None} | {
         "prompt": exam.prompts["questions"]
     }
+    queries = store.dataset(tournament).queries
+    told = told_items(exam, queries, section.kind)
     written = (outcomes or outcomes_of(store, tournament))(Task.QUESTIONS)
     items = [item for want, result in written for item in written_items(section, want, result, origin)]
     facets = [(want.query_id, want.item or None) for want, _ in written]
-    return generated_bank(store.dataset(tournament).queries, facets, items)
+    facets += [(query_id, None) for query_id in told]
+    return generated_bank(queries, facets, [*items, *told.values()])
 
 
 def open_items(store: Store, tournament: str) -> frozenset[str]:

@@ -161,7 +161,8 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         outcome, tally = self._folded(rows, win_and_tie)
         agents, both = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         size = outcome.size
-        return Games(agents, both[:size], both[size:], (outcome + 1) / 2, self.query[rows], tally=tally)
+        sides = both[:size], both[size:]
+        return Games(agents, *sides, (outcome + 1) / 2, self.query[rows], tally=tally, judge=self.judge[rows])
 
     def _folded(self, rows: Bools, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
         judged = self.judged[rows]

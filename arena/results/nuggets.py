@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from arena.config.judging import NuggetAssignmentSection, NuggetsSection
 from arena.data.dataset import Dataset
 from arena.results.outcomes import OutcomesOf, outcomes_of
-from arena.stages.nuggets import QueryNuggets, depth_of, retrieved_documents
+from arena.stages.nuggets import QueryNuggets, depth_of, is_told_of, retrieved_documents
 from arena.store import Store
 from judges.errors import to_be_asked
 from judges.types import NUGGET_TASKS, Query, Task, conversations
@@ -74,7 +74,7 @@ def nugget_results(store: Store, tournament: str, outcomes: OutcomesOf | None = 
     passages = {
         (query_id, doc_id): assigned(Task.PASSAGE_ASSIGNMENT, doc_id, query_id, data.documents[doc_id].text)
         for query_id, doc_ids in documents.items()
-        if query_id in banks
+        if query_id in banks and not is_told_of(made[query_id].texts)
         for doc_id in doc_ids
     }
     return NuggetResults(
@@ -157,7 +157,7 @@ def _recalled(
     """Combine the assignments of each agent's top documents: a nugget gets its best label over these documents."""
     recalls = []
     for (query_id, agent), ranking in data.rankings.items():
-        if query_id in banks:
+        if query_id in banks and not is_told_of([nugget.text for nugget in banks[query_id].nuggets]):
             assignments = [passages[query_id, doc_id] for doc_id in ranking[: depth_of(section)]]
             labels = tuple(
                 _highest(nugget_labels) for nugget_labels in zip(*(each.labels for each in assignments), strict=True)

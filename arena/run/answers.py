@@ -312,7 +312,7 @@ class AskedAgent:
             if self.halted.is_set() or not await self._may_generate():
                 return None
             try:
-                reply = await contained(self._agent.reply(replace(request.query, reference=None)))
+                reply = await contained(self._agent.reply(request.query.as_asked()))
             except ProviderError as error:
                 reply = AgentFailure(error.cause, str(error))
         judge = self._judge

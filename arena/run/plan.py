@@ -20,7 +20,7 @@ from arena.run.answers import needs_call
 from arena.run.assigned import Assigned, made_from
 from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
-from arena.stages.queries import QueriesStage, read_reviewed
+from arena.stages.queries import QueriesStage, group_of, read_reviewed
 from arena.stages.queries_config import SynthConfig, of_tournament
 from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted, missing
@@ -404,8 +404,9 @@ def plan_synth(config: SynthConfig) -> PlannedQueries:
             planner.walk(wants)
             wants = stage.next_checks()
         rows = planner.rows()
-    usable = Counter(each.generator for each in stage.candidates if not each.dropped)
-    number = sum(min(count, section.quotas.get(model, count)) for model, count in usable.items())
+    usable = Counter(group_of(each) for each in stage.candidates if not each.dropped)
+    quotas = section.all_quotas
+    number = sum(min(count, quotas.get(model, count)) for model, count in usable.items())
     most = _checking_all(rows, usable.total())
     return PlannedQueries(rows, [*_notes(stage, reading, rows), *planner.notes], number, most)
 
@@ -439,8 +440,8 @@ def _notes(stage: QueriesStage, reading: CorpusReading, rows: Sequence[PlannedCa
     yield f"synth: {asked}; about each up to {section.per_passage} queries of each model{quotas}"
     if reading.skipped:
         yield f"synth: parts of documents that cannot be read: {len(reading.skipped)}; 'ragleague documents' lists them"
-    most = Counter(each.generator for each in stage.candidates if not each.dropped)
-    for model, quota in section.quotas.items():
+    most = Counter(group_of(each) for each in stage.candidates if not each.dropped)
+    for model, quota in section.all_quotas.items():
         if most[model] < quota:
             yield (
                 f"synth: {model} can write {most[model]} queries at most, fewer than its quota of {quota}; "

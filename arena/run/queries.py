@@ -27,8 +27,9 @@ from arena.stages.queries import (
     QueriesStage,
     WrittenFiles,
     WrittenQuery,
-    by_quota,
+    chosen,
     drawn,
+    group_of,
     read_examples,
     read_reviewed,
     write_queries,
@@ -142,19 +143,19 @@ def synthesise(
     summary = _ask(stage, progress, retry_failed=retry_failed, trace=trace, part_of=part_of)
     candidates = stage.checked()
     usable = [each for each in candidates if not each.dropped]
-    chosen = by_quota(usable, section.quotas, lambda each: each.generator)
-    queries = [written(each, seed) for each in chosen]
+    selected = chosen(usable, section)
+    queries = [written(each, seed) for each in selected]
     with closing(Store.create(config.store)) as store:
         files = WrittenFiles(store, config.tournament)
         known = bool(queries) or summary.complete  # an empty list from an incomplete run is not written
         out, review = write_queries(files, section.out, queries) if known else NONE, ""
         if section.review is not None:
-            ids = {each.query_id for each in chosen}
+            ids = {each.query_id for each in selected}
             review = write_review(files, section.review, candidates, ids, seed) if candidates else NONE
     dropped: dict[str, Counter[str]] = {}
     for each in candidates:
         if each.dropped:
-            dropped.setdefault(each.dropped, Counter())[each.generator] += 1
+            dropped.setdefault(each.dropped, Counter())[group_of(each)] += 1
     return report_on(
         queries,
         stage.examples,
@@ -162,7 +163,7 @@ def synthesise(
         summary=summary,
         reading=reading,
         sampled=len(stage.passages),
-        generated=Counter(each.generator for each in candidates),
+        generated=Counter(map(group_of, candidates)),
         dropped=dropped,
         left_alone=_left_alone({section.out: out, section.review: review}),
         review=review,
@@ -259,7 +260,7 @@ def _from_reviewed(config: SynthConfig, path: Path) -> SynthReport:
     section = config.synth
     reviewed = read_reviewed(path)
     ordered = drawn(reviewed.queries, section.sample.seed, lambda query: query.query_id)
-    queries = by_quota(ordered, section.quotas, lambda query: query.generator)
+    queries = chosen(ordered, section)
     with closing(Store.create(config.store)) as store:
         out = write_queries(WrittenFiles(store, config.tournament), section.out, queries, reviewed=True)
     return report_on(
@@ -295,8 +296,8 @@ def report_on(
         read.passages,
         twins=tuple(read.twins),
         notes=tuple(read.notes),
-        kept=Counter(query.generator for query in queries),
-        wanted=section.quotas,
+        kept=Counter(map(group_of, queries)),
+        wanted=section.all_quotas,
         by_source=dict(sorted(Counter(query.provenance.get("source", "") for query in queries).items())),
         lengths=_spread([count_words(text) for text in texts]),
         example_lengths=_spread([count_words(text) for text in examples]),

@@ -20,6 +20,7 @@ from arena.store.rows import GradedSubject
 from judges.errors import ConfigError, DataError
 from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt
+from judges.refusals import SAYS_IT, SAYS_SO
 from judges.self_rating import is_answer
 from judges.types import Document, Judgment, Prompt, Query, Task
 from retrieval_eval.data.table_spec import TableSpec
@@ -72,9 +73,11 @@ class ExamStage(TournamentStage):
         self.bank = None
         if section.generate is not None:
             self.leading = (Task.QUESTIONS,)
-            self._items: dict[str, Item] = {}
+            self._told = told_items(section, data.queries, section.generate.kind)
+            self._items: dict[str, Item] = {item.item_id: item for item in self._told.values()}
             for (query_id, facet), subtopic in subtopics(section.generate, data).items():
-                self._facets.setdefault(query_id, {})[facet] = subtopic
+                if query_id not in self._told:
+                    self._facets.setdefault(query_id, {})[facet] = subtopic
         else:
             self.bank = load_bank(section, data)
             self._items = dict(self.bank.by_id)
@@ -117,6 +120,8 @@ class ExamStage(TournamentStage):
     def first(self, query_id: str) -> Release:
         generate = self.section.generate
         if self.bank is None and generate is not None:
+            if query_id in self._told:
+                return Release.all(self._graded(query_id, [self._told[query_id]]))
             judge = generate.judge or self.section.judge
             facets = self._facets.get(query_id, ())
             return Release.all(Wanted(Task.QUESTIONS, judge, query_id, facet or "") for facet in facets)
@@ -192,9 +197,8 @@ class ExamStage(TournamentStage):
         if self.section.generate is None:
             return {}
         calls = ceil(self._per_query / self.section.items_per_call) * self.config.judges[self.section.judge].samples
-        return {
-            self._grading: sum(calls * len(facets) * passages.get(query, 0) for query, facets in self._facets.items())
-        }
+        facets = {query_id: len(facets) for query_id, facets in self._facets.items()} | dict.fromkeys(self._told, 1)
+        return {self._grading: sum(calls * number * passages.get(query_id, 0) for query_id, number in facets.items())}
 
     def assumptions(self) -> Iterator[str]:
         if self.leading:
@@ -237,7 +241,7 @@ _DEFAULTS = asdict(Item("q", "t"))
 
 
 def load_bank(section: ExamSection, data: Dataset) -> Bank:
-    """Read the configured test bank, and keep only items for queries in the dataset.
+    """Read the configured test bank, keep only items for queries in the dataset, and add those of ``told_items``.
 
     Raises:
         DataError: the file cannot be used, or has no item for any of the queries.
@@ -248,7 +252,21 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
     assert section.bank is not None
     bank = read_bank(section.bank).of_queries(data.queries)
     require_usable(section, bank)
-    return bank
+    kind: ItemType = "question" if any(item.item_type == "question" for item in bank.items) else "nugget"
+    told = [item for name, item in told_items(section, data.queries, kind).items() if not bank.active.get(name)]
+    return replace(bank, items=(*bank.items, *told)) if told else bank
+
+
+def told_items(section: ExamSection, queries: Mapping[str, Query], kind: ItemType) -> dict[str, Item]:
+    """The item of each query that nothing in the documents answers: that the answer says so.
+
+    Only a judge that rates answers can grade it, as it has no gold answer.
+    """
+    if section.texts != "answers" or section.grading != "self_rating":
+        return {}
+    text = SAYS_IT if kind == "question" else SAYS_SO
+    unanswerable = (query_id for query_id, query in queries.items() if query.answerability == "unanswerable")
+    return {query_id: Item(query_id, text, kind) for query_id in unanswerable}
 
 
 def require_usable(section: ExamSection, bank: Bank) -> None:

@@ -18,8 +18,18 @@ from arena.store.rows import AssignmentSubject, parts, read_span, write_span
 from judges.errors import ConfigError, DataError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
+from judges.refusals import SAYS_SO
 from judges.types import Answer, Judgment, Prompt, Task
-from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, kept_nuggets, updated_list, windows
+from retrieval_eval.nuggets.types import (
+    BATCH,
+    Importance,
+    NuggetBank,
+    Support,
+    kept_nuggets,
+    make_nuggets,
+    updated_list,
+    windows,
+)
 
 if TYPE_CHECKING:
     from arena.config.schema import Config
@@ -105,6 +115,7 @@ class NuggetStage(TournamentStage):
         super().__init__(config, data, labels)
         self._section = section
         self._banks = read_bank(section, data)
+        self._given = told_banks(section, data) | (self._banks or {})
         self.waits_for_labels = self._banks is None
         named = section.assign.prompts()
         if section.create is not None:
@@ -150,8 +161,10 @@ class NuggetStage(TournamentStage):
 
     def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
         """The documents that each turn of making nuggets shows; nuggets from a file need one turn without documents."""
+        if query_id in self._given:
+            return [()]
         if self._banks is not None:
-            return [()] if query_id in self._banks else []
+            return []
         create, ranked, labels = self._section.create, self.labels.ranked(query_id), self.labels.of(query_id)
         assert create is not None
         if labels is None and self.labels.assume:
@@ -174,6 +187,7 @@ class NuggetStage(TournamentStage):
         return Release.all(
             AssignmentSubject(query_id, name, span).want(task, judge)
             for task, texts in self._assigned_texts.items()
+            if task is Task.ASSIGNMENT or not is_told_of(made.texts)
             for name in texts.get(query_id, ())
             for span in spans(len(made.settled), self._section.assign.batch)
         )
@@ -205,9 +219,8 @@ class NuggetStage(TournamentStage):
             subject = AssignmentSubject.of(want)
             empty = not self.data.answers[want.query_id, subject.target].text.strip()
             return _empty_answer_id(len(subject.places)) if empty else None
-        return (
-            None if self._banks is None else _given_id(want.task, _bank_outcome(self._banks[want.query_id], want.task))
-        )
+        bank = self._given.get(want.query_id)
+        return None if bank is None else _given_id(want.task, _bank_outcome(bank, want.task))
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:
         """A placeholder result for plans: the maximum number of nuggets, all of maximum length and vital."""
@@ -254,7 +267,7 @@ class NuggetStage(TournamentStage):
         for length in range(1, self._section.assign.batch + 1):
             labels = (Support.NONE.value,) * length
             yield Task.ASSIGNMENT, "none", _free(_empty_answer_id(length), labels, reason)
-        for bank in (self._banks or {}).values():
+        for bank in self._given.values():
             for task in (Task.NUGGETS, Task.IMPORTANCE):
                 outcome = _bank_outcome(bank, task)
                 yield task, "bank", _free(_given_id(task, outcome), outcome, "Given in a file of nuggets.")
@@ -294,6 +307,22 @@ def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] |
             section.bank, "has nuggets for none of the queries; check that it uses the query ids of the data"
         )
     return banks
+
+
+def told_banks(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank]:
+    """The nugget of each query that nothing in the documents answers: that the answer says so."""
+    if "answers" not in section.assign.texts:
+        return {}
+    return {
+        name: NuggetBank(name, query.text, make_nuggets(name, [SAYS_SO], [Importance.VITAL]))
+        for name, query in data.queries.items()
+        if query.answerability == "unanswerable"
+    }
+
+
+def is_told_of(texts: Sequence[str]) -> bool:
+    """Whether these are the nuggets of ``told_banks``; no document can state them."""
+    return tuple(texts) == (SAYS_SO,)
 
 
 def spans(number: int, size: int) -> list[range]:

@@ -10,6 +10,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
@@ -17,7 +19,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.config.schema import FiltersSection
+from arena.config.schema import UNANSWERABLE, FiltersSection, SynthSection
 from arena.data.corpus import CorpusReading, read_passages
 from arena.stages.base import Release, Stage
 from arena.stages.queries_config import SynthConfig
@@ -25,9 +27,10 @@ from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
 from arena.store.runs import Runs
 from judges.errors import DataError, InputError
-from judges.prompts import load_prompt
+from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answerable_prompt, queries_prompt
 from judges.types import Document, Judgment, Prompt, Query, Task
+from retrieval_eval.agents.ranking import Bm25Index, Corpus
 from retrieval_eval.data.collections import topic_rows
 from retrieval_eval.data.files import first_line, read_lines
 from retrieval_eval.data.rows import Cell, Row, known_format
@@ -35,6 +38,10 @@ from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.documents.passages import NearDuplicates
 
+TRUE, FALSE = "true", "false"
+"""Values of the column ``answerable``."""
+_UNANSWERED: Final = "unanswered"
+"""Value of ``Wanted.other`` for queries that the documents are not to answer."""
 _TO_COME = "a query of as many words as people need to ask for what they want to know"
 """Placeholder query for plans, which put a model's name and a number before it so that all queries differ."""
 
@@ -62,29 +69,61 @@ class QueriesStage(Stage):
         section = config.synth
         self.config = config
         self.examples = read_examples(section.examples)
-        read = read_passages(section.documents, section.passages, section.limits, reading)
+        read = list(read_passages(section.documents, section.passages, section.limits, reading))
         sampled = sampled_passages(read, section.sample.passages, section.sample.seed)
         self.passages = {passage.doc_id: passage for passage in sampled}
+        self._all = read
         self.templates = {
             Task.QUERIES: load_prompt(section.prompt, Task.QUERIES),
             Task.ANSWERABLE: load_prompt(section.filters.prompt, Task.ANSWERABLE),
         }
+        self._unanswered = None
+        if (unanswered := section.unanswerable) is not None:
+            self._unanswered = (
+                load_prompt(unanswered.prompt, Task.QUERIES),
+                load_prompt(unanswered.check_prompt, Task.ANSWERABLE),
+            )
         self.candidates: list[Candidate] = []
         self._by_id: dict[str, Candidate] = {}
         self._written: dict[Wanted, Result] = {}
         self._checked: dict[str, Result | None] = {}
 
     def wants(self) -> list[Wanted]:
-        models = self.config.synth.models
-        return [Wanted(Task.QUERIES, model, passage, "") for passage in self.passages for model in models]
+        section = self.config.synth
+        models, unanswered = section.models, section.unanswerable
+        wants = [Wanted(Task.QUERIES, model, passage, "") for passage in self.passages for model in models]
+        beside = islice(self.passages, 0 if unanswered is None else unanswered.number)
+        return [
+            *wants,
+            *(Wanted(Task.QUERIES, model, passage, "", _UNANSWERED) for passage in beside for model in models),
+        ]
 
     def prompt(self, want: Wanted) -> Prompt:
         if want.task is Task.ANSWERABLE:
             asked = self._by_id[want.query_id]
-            return answerable_prompt(self.templates[want.task], Query(asked.query_id, asked.text), asked.passage)
+            query = Query(asked.query_id, asked.text)
+            if asked.answerable == FALSE:
+                return answerable_prompt(self._template(want), query, self._nearest(asked))
+            return answerable_prompt(self._template(want), query, [asked.passage])
         section, passage = self.config.synth, self.passages[want.query_id]
         shown = drawn(self.examples, section.sample.seed, lambda text: f"{passage.doc_id}\0{text}")[: section.shots]
-        return queries_prompt(self.templates[want.task], passage, section.per_passage, shown)
+        return queries_prompt(self._template(want), passage, section.per_passage, shown)
+
+    def _template(self, want: Wanted) -> PromptTemplate:
+        if want.other != _UNANSWERED:
+            return self.templates[want.task]
+        assert self._unanswered is not None
+        return self._unanswered[want.task is Task.ANSWERABLE]
+
+    def _nearest(self, asked: Candidate) -> list[Document]:
+        """The passages that are nearest to a query, and the one it was written about first."""
+        assert self.config.synth.unanswerable is not None
+        found = (hit.document for hit in self._index.find(asked.text, self.config.synth.unanswerable.documents))
+        return list({passage.doc_id: passage for passage in (asked.passage, *found)}.values())
+
+    @cached_property
+    def _index(self) -> Bm25Index:
+        return Bm25Index(Corpus.of(self._all).documents)
 
     def after(self, want: Wanted, result: Result) -> Release:
         """Record the result; leads to no further judgment, see ``next_checks``."""
@@ -100,24 +139,37 @@ class QueriesStage(Stage):
         if not self.candidates:
             self.candidates = self._drawn()
             self._by_id = {each.query_id: each for each in self.candidates}
-        if section.filters.answerable is None:
-            return []
         answered = {query_id: _answers(result) for query_id, result in self._checked.items()}
-        asked = list(to_be_checked(self.candidates, section.quotas, answered))
-        self._checked |= {each.query_id: None for each in asked}
-        return [
-            Wanted(Task.ANSWERABLE, section.filters.answerable, each.query_id, each.passage.doc_id) for each in asked
-        ]
+        wants: list[Wanted] = []
+        if (judge := section.filters.answerable) is not None:
+            candidates = [each for each in self.candidates if each.answerable != FALSE]
+            asked = to_be_checked(candidates, section.quotas, answered)
+            wants = [Wanted(Task.ANSWERABLE, judge, each.query_id, each.passage.doc_id) for each in asked]
+        if not wants and (unanswered := section.unanswerable) is not None:
+            left = {query_id: None if answers is None else not answers for query_id, answers in answered.items()}
+            near = [replace(each, generator="") for each in self.candidates if each.answerable == FALSE]
+            asked = to_be_checked(near, {"": unanswered.number}, left)
+            wants = [
+                Wanted(Task.ANSWERABLE, unanswered.judge, each.query_id, each.passage.doc_id, _UNANSWERED)
+                for each in asked
+            ]
+        self._checked |= {want.query_id: None for want in wants}
+        return wants
 
     def _drawn(self) -> list[Candidate]:
-        section, template = self.config.synth, self.templates[Task.QUERIES]
+        section = self.config.synth
         written: list[Candidate] = []
         to_come: list[Candidate] = []
         for want, result in self._written.items():
             if isinstance(result, Judgment) and isinstance(result.outcome, tuple):
                 passage = self.passages[want.query_id]
+                template, answerable = self._template(want), ""
+                if section.unanswerable is not None:
+                    answerable = FALSE if want.other == _UNANSWERED else TRUE
                 prompt = f"{template.name}@{template.version}"
-                batch = [candidate(text, passage, want.judge, result.model, prompt) for text in result.outcome]
+                batch = [
+                    candidate(text, passage, (want.judge, result.model), prompt, answerable) for text in result.outcome
+                ]
                 (written if result.judgment_id else to_come).extend(batch)
         marked = filtered(written, self.examples, section.sample.seed, section.filters)
         return drawn([*marked, *to_come], section.sample.seed, lambda each: each.query_id)
@@ -129,19 +181,26 @@ class QueriesStage(Stage):
         result = self._checked[each.query_id]
         if (answers := _answers(result)) is None:
             return each.without("unchecked", _detail(result))
+        if each.answerable == FALSE:
+            return each.without("answered", _detail(result)) if answers else each
         return each if answers else each.without("unanswerable", _detail(result))
 
     def stand_in(self, want: Wanted, _prompt: Prompt) -> Result:
         outcome: Any = 1
+        if want.task is Task.ANSWERABLE and want.other == _UNANSWERED:
+            outcome = 0
         if want.task is Task.QUERIES:
-            outcome = tuple(f"{want.judge} {number}: {_TO_COME}" for number in range(self.config.synth.per_passage))
+            outcome = tuple(
+                f"{want.judge} {want.other}{number}: {_TO_COME}" for number in range(self.config.synth.per_passage)
+            )
         return Judgment("", outcome, "", "", "", calls=0)
 
     def settings(self) -> dict[str, Any]:
         """The settings that determine the models' replies, as the store keeps them: no paths, no secrets."""
         include = {"models", "per_passage", "shots", "sample", "passages"}
         kept = self.config.synth.model_dump(mode="json", include=include)
-        return {"synth": {**kept, "prompts": {each.name: each.digest for each in self.templates.values()}}}
+        templates = [*self.templates.values(), *(self._unanswered or ())]
+        return {"synth": {**kept, "prompts": {each.name: each.digest for each in templates}}}
 
 
 def _answers(result: Result | None) -> bool | None:
@@ -155,6 +214,7 @@ def _detail(result: Result | None) -> str:
 
 
 Item = TypeVar("Item")
+QueryT = TypeVar("QueryT", bound="Candidate | WrittenQuery")
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _SOURCE = r"(?:passage|text|document|excerpt|extract|paragraph|section|chapter|table|figure|page|article)"
@@ -172,6 +232,7 @@ REASONS: Mapping[str, str] = {
     "duplicate": "the same as another query",
     "near_duplicate": "nearly the same as another query",
     "unanswerable": "the passage does not answer it",
+    "answered": "the documents answer it, and it is to have no answer",
     "unchecked": "whether the passage answers it is not known: a judgment failed or is missing",
     "rejected": "rejected by a person",
 }
@@ -185,6 +246,7 @@ class Candidate(Struct, frozen=True):
         query_id: a hash of model, passage and text.
         dropped: a key of ``REASONS``; empty if the query is not dropped.
         detail: the other query that this one repeats, or the judge's reason.
+        answerable: whether the documents are to answer it, ``true`` or ``false``; empty if all queries are to have one.
     """
 
     query_id: str
@@ -195,15 +257,18 @@ class Candidate(Struct, frozen=True):
     prompt: str
     dropped: str = ""
     detail: str = ""
+    answerable: str = ""
 
     def without(self, reason: str, detail: str = "") -> Candidate:
         return replace(self, dropped=reason, detail=detail)
 
 
-def candidate(text: str, passage: Document, generator: str, model: str, prompt: str) -> Candidate:
-    plain = " ".join(text.split())
-    digest = hashlib.sha256("\0".join((generator, passage.doc_id, plain)).encode("utf-8", "replace")).hexdigest()
-    return Candidate(f"sq-{digest[:12]}", plain, passage, generator, model, prompt)
+def candidate(text: str, passage: Document, writer: tuple[str, str], prompt: str, answerable: str = "") -> Candidate:
+    """A query as its ``writer``, a judge and its model, wrote it."""
+    (generator, model), plain = writer, " ".join(text.split())
+    parts = (generator, passage.doc_id, plain, *([FALSE] if answerable == FALSE else []))
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
+    return Candidate(f"sq-{digest[:12]}", plain, passage, generator, model, prompt, answerable=answerable)
 
 
 def filtered(
@@ -279,6 +344,20 @@ def drawn(items: Iterable[Item], seed: int, ident: Callable[[Item], str]) -> lis
     return sorted(items, key=place)
 
 
+def group_of(query: Candidate | WrittenQuery) -> str:
+    """``UNANSWERABLE`` for a query that the documents do not answer; for others, the model that wrote it."""
+    answerable = query.answerable if isinstance(query, Candidate) else query.provenance.get("answerable", "")
+    return UNANSWERABLE if answerable == FALSE else query.generator
+
+
+def chosen(queries: Sequence[QueryT], section: SynthSection) -> list[QueryT]:
+    """The queries for the file: those that fill the models' quotas, then those that the documents do not answer."""
+    near = [query for query in queries if group_of(query) == UNANSWERABLE]
+    others = [query for query in queries if group_of(query) != UNANSWERABLE]
+    number = len(near) if section.unanswerable is None else section.unanswerable.number
+    return [*by_quota(others, section.quotas, group_of), *near[:number]]
+
+
 def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[Item], str]) -> list[Item]:
     """The first items of each group, as many as its quota, in input order; all items if there are no quotas.
 
@@ -303,7 +382,7 @@ def sampled_passages(passages: Iterable[Document], number: int | None, seed: int
     return ordered[:number]
 
 
-PROVENANCE = ("generator", "model", "passage", "source", "title", "page", "prompt", "seed")
+PROVENANCE = ("generator", "model", "passage", "source", "title", "page", "prompt", "seed", "answerable")
 QUERIES = ("qid", "query", *PROVENANCE, "decision", "generated")
 REVIEW = ("qid", "decision", "query", "generated", "state", "why", *PROVENANCE, "passage_text")
 DECISIONS = ("accept", "edit", "reject")
@@ -345,7 +424,7 @@ def written(each: Candidate, seed: int) -> WrittenQuery:
     named = each.passage.metadata
     provenance = {"generator": each.generator, "model": each.model, "passage": each.passage.doc_id}
     provenance |= {name: named.get(name, "") for name in ("source", "title", "page")}
-    provenance |= {"prompt": each.prompt, "seed": str(seed)}
+    provenance |= {"prompt": each.prompt, "seed": str(seed), "answerable": each.answerable}
     return WrittenQuery(each.query_id, each.text, each.generator, provenance)
 
 
@@ -376,7 +455,8 @@ def write_review(
     """
     places = {"chosen": 0, "reserve": 1, "dropped": 2}
     rows = sorted(_review_rows(candidates, chosen, seed), key=lambda row: places[str(row["state"])])
-    outcome = files.replace(path, REVIEW, rows)
+    columns = [name for name in REVIEW if name != "answerable" or any(row[name] for row in rows)]
+    outcome = files.replace(path, columns, [{name: row[name] for name in columns} for row in rows])
     if outcome == CHANGED and any(row.text("decision").strip() for row in read_rows(path)):
         return "left as it is, since it holds decisions"
     return outcome

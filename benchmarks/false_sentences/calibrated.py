@@ -7,6 +7,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import combinations
+from statistics import StatisticsError, correlation, fmean
 
 from msgspec import Struct, field
 
@@ -250,6 +253,37 @@ def _panel(seen: Seen, said: Said) -> bool | str:
     panel, best = count.like_people(PANEL, things), max(shares.values())
     right = near(said["p"], 100 * panel, 0.51) and near(said["b"], 100 * best, 0.51) and shares[said["best"]] == best
     return right and (said["d"] is None or rounds_to(said["d"], panel - best))
+
+
+@claim(
+    "panel: worth",
+    rf"panel: (?P<n>\d+) judges are worth (?P<v>{END})(?:{BRACKET})? independent votes: they err together",
+)
+def _worth(seen: Seen, said: Said) -> bool | str:
+    count, things = seen.count, seen.count.common
+    errors = [[abs(count.of(judge)[thing] - count.consensus[thing]) for thing in things] for judge in seen.world.judges]
+    known = []
+    for one, other in combinations(errors, 2):
+        with suppress(StatisticsError):  # a judge whose error never varies
+            known.append(correlation(one, other))
+    k = len(errors)
+    return int(said["n"]) == k and near(said["v"].split()[-1], k / max(1.0, 1 + (k - 1) * fmean(known)), 0.051)
+
+
+@claim(
+    "panel: points",
+    r"panel: its majority is right in (?P<a>\S+)%, (?P<j>[jkl]) alone in (?P<b>\S+)%, a tie half(?:, more than chance explains)?",
+)
+def _points(seen: Seen, said: Said) -> bool | str:
+    count, things = seen.count, seen.count.common
+    own = {judge: [count.of(judge)[thing] for thing in things] for judge in seen.world.judges}
+    truth = [count.consensus[thing] for thing in things]
+    side = [(total > 0) - (total < 0) for total in map(sum, zip(*own.values(), strict=True))]
+    majority, best = (
+        fmean(1 - abs(a - b) / 2 for a, b in zip(said_values, truth, strict=True))
+        for said_values in (side, own[said["j"]])
+    )
+    return near(said["a"], 100 * majority, 0.51) and near(said["b"], 100 * best, 0.51)
 
 
 @claim(

@@ -54,7 +54,10 @@ claim, always = RATINGS.claim, RATINGS.always
 def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
     """Check each line, without the words on how firmly a conclusion stands."""
     opening = rf"^(?:(?:{'|'.join(STANDINGS.values())}): [^.?]+[.?] |Judge \w+ alone: )"
-    return RATINGS.read(seen, (re.sub(opening, "", line) for line in lines))
+    plain = (re.sub(opening, "", line) for line in lines)
+    return RATINGS.read(
+        seen, (part for line in plain for part in re.split(r"(?<=\.) (?=Without \w+ \(1 of |So it is without )", line))
+    )
 
 
 # --- what may be concluded
@@ -252,12 +255,7 @@ def _met(seen: Seen, said: Said) -> bool | str:
     return found == told and sum(found) == whole(said["n"]) and (said["a"], said["b"]) == (said["c"], said["d"])
 
 
-@claim(
-    "more needed",
-    r"(?:[^.]* judge (?:it|them) first\. )?To tell .* and .* apart, about .* more (?:queries|games) like these are needed\.",
-)
-def _needed(_seen: Seen, _said: Said) -> bool | str:
-    return True
+always("why", r"Why: .*", r"Next: .*")  # what the failed checks say, which is read there
 
 
 # --- what would change the order
@@ -292,6 +290,52 @@ def changes_places(seen: Seen, ahead: str, behind: str, numbers: str) -> bool | 
 
 
 # --- judges
+
+
+WITHOUT = (
+    r"(?:[Ww]ithout (?:\w+|\d+ other judges?)(?: \(1 of \d+ judges\))?, (?:[^;.]*)|and \d+ other judges? likewise)"
+)
+FOUND = rf"(?:(?:The conclusion stays|So it is) without any 1 of (?P<stays>\d+) judges|(?P<top>{WITHOUT}(?:; {WITHOUT})*))\."
+PAIRS = r"(?: Of neighbours: (?P<pairs>[^.]*)\.)?"
+FIXED = r"(?P<fixed>Intervals hold the judge fixed: they are for other queries, not for other judges\.)"
+
+
+def of_single_judges(seen: Seen, said: Said) -> bool | str:
+    """Whether what is said of leaving out a judge is so in a recount without its verdicts."""
+    judges = seen.count.judges
+    if said.get("fixed"):
+        return len(judges) == 1 or "several judges"
+    if said["stays"] and (int(said["stays"]) != len(judges) or len(judges) < 2):
+        return "other judges"
+    for part in (said["top"] or "").split("; "):
+        if match := re.fullmatch(
+            rf"[Ww]ithout (\w+)(?: \(1 of (\d+) judges\))?, (?:({NAMES}) (?:leads|are tied.*)|.*)", part
+        ):
+            judge, number, who = match.groups()
+            rest = without_judge(seen, judge).fit
+            if number and int(number) != len(judges):
+                return "another number of judges"
+            if who and not rest.highest() & set(names(who)) and rest.exists:
+                return f"without {judge}, {rest.highest()} are highest"
+    for judge, one, other in re.findall(r"without (\w+), ([v-z]) and ([v-z]) change places", said.get("pairs") or ""):
+        full, without = seen.count.fit.ratings, without_judge(seen, judge).fit.ratings
+        if (full[one] - full[other]) * (without[one] - without[other]) > 0:
+            return f"{one} and {other} keep their places without {judge}"
+    return True
+
+
+def without_judge(seen: Seen, judge: str) -> Recount:
+    count = seen.count
+    rows = [row for row in count.rows if row.judge != judge]
+    return Recount(rows, named=count.named, clusters=count.clusters)
+
+
+claim("single judges", rf"(?:{FIXED}|{FOUND}{PAIRS})")(of_single_judges)
+
+
+@claim("more judges", r"To tell .* and .* apart, more queries will not help, since .*\.")
+def _more_judges(seen: Seen, _said: Said) -> bool | str:
+    return len(seen.count.judges) > 2
 
 
 def between_judges(count: Recount) -> list[list[float]]:

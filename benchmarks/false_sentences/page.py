@@ -15,13 +15,17 @@ from arena.present.files import Report
 from arena.present.picture import Matrix, Whiskers
 from arena.present.table import Table
 from benchmarks.false_sentences.claims import (
+    FOUND,
     NOUN,
+    PAIRS,
     Seen,
     always,
     between_judges,
     changes_places,
     claim,
     krippendorff,
+    of_single_judges,
+    without_judge,
 )
 from benchmarks.false_sentences.sentences import (
     BRACKET,
@@ -46,7 +50,7 @@ def lines(report: Report) -> Iterator[str]:
         if isinstance(block, VerdictCard):
             yield f"headline: {block.headline}"
             yield block.sentence
-    for section in report.sections:
+    for section in (*report.sections, *report.appendix):
         if section.ident in READ:
             yield from section_lines(section)
 
@@ -268,7 +272,7 @@ def _few_ties(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: orders",
-    rf"check (?P<status>\w+): Agreement of both orders: (?:(?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.{ONLY}",
+    rf"check (?P<status>\w+): Agreement of both orders: (?:Both orders of a game agree in (?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games?; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.{ONLY}",
 )
 def _both(seen: Seen, said: Said) -> bool | str:
     both = seen.count.in_both_orders
@@ -339,7 +343,7 @@ def _queries(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: determined",
-    rf"check (?P<status>\w+): Ratings determined by the games: (?:(?P<who>{NAMES}): to be read with care|Every agent's rating has a maximum|The fit has not converged)\.",
+    rf"check (?P<status>\w+): Ratings determined by the games: (?:The games do not determine the rating of (?P<who>{NAMES})|Every agent's rating has a maximum|The fit has not converged)\.",
 )
 def _determined(seen: Seen, said: Said) -> bool | str:
     if said["who"]:
@@ -376,6 +380,46 @@ def _robust_otherwise(seen: Seen, said: Said) -> bool | str:
     # Without a maximum of the likelihood who is first hangs on the prior, which the recount has none of.
     first = not seen.count.fit.exists or match["a"] in seen.count.fit.highest()
     return first and said["status"] == ("passed" if enough else "unknown")
+
+
+@claim(
+    "check: single judges",
+    rf"check (?P<status>\w+): Robust to any one judge: (?:{FOUND}{PAIRS}|(?P<why>[^;]*)[.?])",
+)
+def _single_judges(seen: Seen, said: Said) -> bool | str:
+    if said["why"]:
+        return bool(said["status"] == "unknown")
+    if said["status"] == "passed" and said["top"]:
+        return "passed although the conclusion changes"
+    return of_single_judges(seen, said)
+
+
+@claim(
+    "row without one judge",
+    rf"row of Without one of \d+ judges: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<judge>\w+) \| (?P<points>[+]?{NUMBER}) \| (?P<ends>[^|]*) \| (?P<p>[^|]*) \| (?P<apart>yes|no) \| [^|]*",
+)
+def _row_without(seen: Seen, said: Said) -> bool | str:
+    rest = without_judge(seen, said["judge"]).fit
+    gap = rest.ratings[said["a"]] - rest.ratings[said["b"]]
+    return not rest.exists or near(said["points"].replace("+", ""), gap, 1.5) or f"rather {gap:.0f}"
+
+
+@claim(
+    "row of other judges",
+    rf"row of For other judges of this kind: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+]?{NUMBER}) \| (?P<ends>[^|]*) \| .*",
+)
+def _row_of_others(seen: Seen, said: Said) -> bool | str:
+    gap = seen.count.fit.ratings[said["a"]] - seen.count.fit.ratings[said["b"]]
+    return len(seen.count.judges) > 2 and near(said["points"].replace("+", ""), gap, 1.5)
+
+
+always(
+    "tables of judges",
+    r"table: (?:Without one of \d+ judges|For other judges of this kind)",
+    r"Rough: fewer than 5 judges say little of how judges differ\.",
+    r"[v-z] and [v-z]: more queries will not help, since .*\.",
+    rf"\d+ judges are worth {END}(?:{BRACKET})? independent votes, by how often they err together; the majority of the others is taken for the truth\.",
+)
 
 
 always(

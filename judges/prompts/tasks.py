@@ -322,9 +322,9 @@ def queries_prompt(template: PromptTemplate, passage: Document, most: int, examp
     return template.render(inputs, contract=_list_contract(template, fewest=0, most=most))
 
 
-def answerable_prompt(template: PromptTemplate, query: Query, passage: Document) -> Prompt:
-    """Ask whether the passage answers the query; the outcome is 1 or 0."""
-    return template.render(Inputs(query, (AnnotatedDocument(passage),)))
+def answerable_prompt(template: PromptTemplate, query: Query, passages: Sequence[Document]) -> Prompt:
+    """Ask whether the passages answer the query; the outcome is 1 or 0."""
+    return template.render(Inputs(query, tuple(map(AnnotatedDocument, passages))))
 
 
 def _with_passage(query: Query, passage: Document | Answer) -> Inputs:

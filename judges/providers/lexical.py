@@ -7,6 +7,8 @@ stuffed with the right words is overrated. Its agreement on public data is low:
 - verdicts against GPT-4's verdicts (RAGElo's Qdrant example, 117 games both decided): 64 % agreement, 50 % is chance;
 - verdicts against human verdicts (CrowdRAG-25, overall quality, 602 games both decided): 55 %.
 
+Refusals are another matter: few words make one, see ``judges.refusals``.
+
 It serves to test a configuration without cost, and as the baseline that a real judge must beat.
 """
 
@@ -23,6 +25,7 @@ from msgspec import Struct
 
 from judges.contracts import written_reply
 from judges.errors import RejectedError
+from judges.refusals import REFUSALS, is_told, reaction
 from judges.types import Completion, Inputs, Prompt, ReplyContract, Task, Verdict, word_per_value
 from judges.writing import SENTENCE_STOPS, search_terms
 
@@ -58,6 +61,8 @@ class LexicalProvider:
       labels, from "not at all" to "wholly", the k-th above the lowest needs k / (m - 1) of ``FULL_ITEM``.
     - Queries about a passage: made from its sentences by templates (``template_questions``). A passage answers a
       query if it contains ``FULL_ITEM`` of the query's words.
+    - How an answer reacts to its question: ``judges.refusals``. An answer to a question that nothing in the documents
+      answers has all scores 1 if it does not answer, else 0; so has an item that asks for this.
     - One answer on criteria: ``relevance`` is the query's share, ``completeness`` recall, ``accuracy`` and
       ``precision`` precision, any other criterion the overall score, each mapped to equal parts of its scale.
     """
@@ -78,7 +83,7 @@ class LexicalProvider:
             case 2:
                 chosen, why = _verdict(inputs, contract)
             case 1:
-                chosen, why = _grades(inputs, contract)
+                chosen, why = (_reacts if prompt.task is REFUSALS else _grades)(inputs, contract)
             case 0 if inputs.documents:
                 judge = _answerable if prompt.task is Task.ANSWERABLE else _labels
                 chosen, why = judge(inputs, contract)
@@ -90,8 +95,14 @@ class LexicalProvider:
         pass
 
 
+def _reacts(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
+    reacts = reaction(inputs.answers[0].text)
+    ((name, words),) = contract.choices.items()
+    return {name: _ascending(words)[("answers", "asks back", "refuses").index(reacts)]}, f"by its words it {reacts}."
+
+
 def _answerable(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
-    share = item_share(inputs.query.text, inputs.documents[0].document.text)
+    share = max(item_share(inputs.query.text, entry.document.text) for entry in inputs.documents)
     ((name, words),) = contract.choices.items()
     return {name: _ascending(words)[-1 if share >= FULL_ITEM else 0]}, f"the passage has {share:.3f} of its words."
 
@@ -108,7 +119,8 @@ def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
 
 def _labels(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
     questions = inputs.items or (inputs.query.text,) * len(contract.choices)
-    shares = [bm25_share(text, inputs.documents[0].document.text) for text in questions]
+    passage = inputs.documents[0].document.text
+    shares = [item_share(text, passage) if is_told(text) else bm25_share(text, passage) for text in questions]
     chosen = {}
     for (name, words), share in zip(contract.choices.items(), shares, strict=True):
         scale = _ascending(words)
@@ -140,10 +152,15 @@ def _verdict(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | i
 def _scored(inputs: Inputs) -> list[AnswerScores]:
     """Score each answer in a prompt. All documents have equal weights, since the prompt does not show their labels."""
     documents = [entry.document.text for entry in inputs.documents]
+    if inputs.query.answerability == "unanswerable":
+        declined = (float(reaction(answer.text) != "answers") for answer in inputs.answers)
+        return [AnswerScores(value, value, value, value) for value in declined]
     return [answer_scores(inputs.query.text, documents, answer.text) for answer in inputs.answers]
 
 
 def _shown(scores: AnswerScores, inputs: Inputs) -> str:
+    if inputs.query.answerability == "unanswerable":
+        return f"{'declines' if scores.overall else 'answers'} where nothing in the documents answers"
     if not inputs.documents:
         return f"uses {scores.query:.3f} of the question's words, all there is to go by without a relevant document"
     return (
@@ -224,7 +241,12 @@ def bm25_share(query: str, document: str) -> float:
 
 
 def item_share(item: str, text: str) -> float:
-    """Share of a test item's distinct terms that occur in a text; 0 for an item without terms."""
+    """Share of a test item's distinct terms that occur in a text; 0 for an item without terms.
+
+    A text has all of an item that asks whether it declines, or nothing of it, see ``judges.refusals``.
+    """
+    if is_told(item):
+        return float(reaction(text) != "answers")
     item_terms = set(content_terms(item))
     return len(item_terms & set(content_terms(text))) / len(item_terms) if item_terms else 0.0
 

@@ -112,6 +112,7 @@ def paired(
     level: float = 0.95,
     looks: Sequence[float] = (),
     any_look: bool = False,
+    half: float = 0.0,
     symmetric: bool = False,
 ) -> Paired:
     """Compare two systems by their differences, new minus old.
@@ -127,6 +128,8 @@ def paired(
             queries). Replaces ``known``, which counts missing turns as completely lost or won.
         looks: the share of all queries that was judged at each look, the present one last; see ``level_of_look``.
         any_look: whether the interval must be valid for any number of looks while queries are added.
+        half: the interval reaches at least this far from the mean to both sides, as one for other judges does; the
+            number of further queries is then not computed.
         symmetric: whether equal systems make a difference as likely as its opposite, as in games; see
             ``symmetric_interval``. It has no effect together with ``any_look``.
 
@@ -155,9 +158,12 @@ def paired(
     look_level = level_of_look(looks, level) if looks else level
     symmetric = symmetric and not any_look
     low, high = symmetric_interval(x, look_level) if symmetric else interval(x, look_level, any_look=any_look)
+    if half:
+        low, high = (min(low, float(x.mean()) - half / reach / 2), max(high, float(x.mean()) + half / reach / 2))
     interval_verdict = _verdict(low, high, null)
     verdict = _verdict(min(low, lowest), max(high, highest), null)
-    more = _more(x, null, level, any_look=any_look) if interval_verdict == "undecided" and d.size > 1 else None
+    needs_more = interval_verdict == "undecided" and d.size > 1 and not half
+    more = _more(x, null, level, any_look=any_look) if needs_more else None
     method = "confidence sequence" if any_look else "alpha spending" if looks else "t" if symmetric else LIKELIHOOD
     estimate = Estimate(float(d.mean()), reach * (2 * low - 1), reach * (2 * high - 1), d.size, method)
     if d.size < 2:

@@ -73,6 +73,10 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         clusters: conversation by query, for queries that are turns of a conversation.
         column: key of the score's column on the leaderboard; empty if it has no column.
         heading: heading of the score in tables for people; if empty, the name.
+        lower: whether lower is better.
+        ranks: whether the score by itself says which agent is better, so that it enters comparisons of rankings.
+        conditional: whether each agent's mean is over queries of its own choice, such as those that it answered. Two
+            agents then cannot be compared query by query, only by ``contributions``.
     """
 
     name: str
@@ -85,6 +89,24 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
     clusters: Clusters = field(default_factory=dict)
     column: str = ""
     heading: str = ""
+    lower: bool = False
+    ranks: bool = True
+    conditional: bool = False
+
+    def contributions(self) -> Scores:
+        """The contributions of the queries to each agent's mean: scores on all judged queries with the same mean.
+
+        A query contributes m + (v - m) / share, with the mean m, the query's value v and the share of judged queries
+        that have a value; a query without a value contributes m. A missing judgment may contribute anything.
+        """
+        assert self.gaps is not None
+        known = (self.gaps.wanted > 0) & (self.gaps.missing == 0)
+        share = self.seen().sum(axis=1, keepdims=True) / np.maximum(known.sum(axis=1, keepdims=True), 1)
+        mean, rows = self.points()[:, np.newaxis], np.where(self.seen(), self.values, self.points()[:, np.newaxis])
+        values = np.where(known, mean + (rows - mean) / np.where(share > 0, share, np.nan), np.nan)
+        low, high = (float(end) for end in (np.nanmin(values, initial=0.0), np.nanmax(values, initial=1.0)))
+        ends = np.array([np.where(self.gaps.missing > 0, end, values) for end in (low, high)])
+        return replace(self, values=values, ends=ends, scale=(low, high), conditional=False)
 
     @cached_property
     def means(self) -> Mapping[str, Estimate]:

@@ -42,7 +42,7 @@ PROMPTS: dict[str, Prompt] = {
     "nugget_importance": importance_prompt(load_prompt("nugget_importance", Task.IMPORTANCE), QUERY, NUGGETS),
     "nugget_assign": assignment_prompt(load_prompt("nugget_assign", Task.ASSIGNMENT), QUERY, GOOD, NUGGETS),
     "exam_questions": questions_prompt(load_prompt("exam_questions", Task.QUESTIONS), QUERY, 4),
-    "answerable": answerable_prompt(load_prompt("answerable", Task.ANSWERABLE), QUERY, VACUUM),
+    "answerable": answerable_prompt(load_prompt("answerable", Task.ANSWERABLE), QUERY, [VACUUM]),
     "extraction": extraction_prompt(load_prompt("extraction", Task.EXTRACTION), QUERY, VACUUM),
 }
 TEXTS = [form for form in FORMS if "reply" in form]

@@ -67,7 +67,8 @@ def test_scores_are_those_of_the_leaderboard(board: rl.Board) -> None:
     by_query = board.scores("exam", by="query")
     means = by_query.drop(columns=["score", "query_id"]).mean()
     pd.testing.assert_series_equal(means.sort_index(), exam["value"].sort_index(), check_names=False)
-    assert set(board.scores()["score"]) == {"pairwise", "criteria", "exam", "nuggets", "nDCG@10"}
+    refusals = {"alignment", "risk", "carefulness", "wrongly_declined", "coverage"}
+    assert set(board.scores()["score"]) == {"pairwise", "criteria", "exam", "nuggets", "nDCG@10"} | refusals
     with pytest.raises(rl.InputError, match="no score 'fame'; there are pairwise"):
         board.scores("fame")
 
@@ -78,7 +79,7 @@ def test_games_of_a_board_give_its_ratings(board: rl.Board) -> None:
     rated = rl.rate(games, bootstrap=50)
     points = rated.to_frame().set_index("agent")["bt"].sort_index()
     pd.testing.assert_series_equal(points, board.to_frame().set_index("agent")["bt"].sort_index(), atol=0.01)
-    assert repr(rated).startswith("Nothing to conclude yet: Not enough signal.")
+    assert repr(rated).startswith("Read with care: Tie at the top.")
     assert "rag-dense" in rated._repr_html_()
 
 

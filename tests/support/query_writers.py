@@ -42,7 +42,7 @@ def write_documents(folder: Path, number: int) -> Path:
 def synth_config(folder: Path, url: str | None, models: list[str], **section: Any) -> SynthConfig:
     """A configuration over ``folder/documents`` with an openai judge for each model, or the offline baseline."""
     declared: dict[str, Any] = {"baseline": {"provider": "lexical"}}
-    for model in models if url is not None else ():
+    for model in [*models, *section.pop("judges", ())] if url is not None else ():
         declared[model] = {"provider": "openai", "model": model, "base_url": url, "api_key_env": "KEY", "timeout_s": 20}
     content = {
         "name": "test",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Final
 
@@ -10,55 +11,79 @@ import streamlit as st
 from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
 from arena.boards.leaderboard import TournamentBoard, missing
 from arena.boards.scores import further_boards
+from arena.present.blocks import Remarks
 from arena.present.files import html_block
 from arena.present.picture import Aligned
-from ui import data, text
+from ui import data, onward
 from ui.address import link, links, pick, switch, unfold
 from ui.show import draw, offer, show_table
-from ui.text import incomplete, lacking, nothing
+from ui.text import incomplete
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
 _SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
 """Sections of the leaderboard with details of a single score, which this page shows under Tables."""
+
+_RANKS: Final = "Ranks"
+_MANY: Final = 8
+"""With more agents than this, the reader may choose which to show."""
 
 compared = data.stored(compare_board, "Comparing the scores …")
 
 
 def show(source: data.Source) -> None:
     board, rated = compared(source, source.group), data.board(source)
-    if not board.ways:
-        nothing("No game has a verdict and no answer a score yet. Run `ragleague run` and come back.")
+    if not board.order:
+        onward.run("No game has a verdict and no answer a score yet.", source)
         return
     for sentence in missing(rated):
         incomplete(sentence)
-    figure, markup, sentences = _figure(source, link("queries", source))
-    for sentence in sentences:
-        text.lead(sentence)
+    st.html(html_block(Remarks(board.sentences())))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        values = switch("Show", [_RANKS, "Scores"], "show", label_visibility="collapsed") != _RANKS
+        if len(board.order) > _MANY:
+            agents = st.multiselect(
+                "Agents",
+                board.order,
+                key="only",
+                bind="query-params",
+                placeholder="Agents: all",
+                label_visibility="collapsed",
+            )
+        else:
+            agents = []
+    figure, markup = _figure(source, link("queries", source), tuple(agents), values=values)
     st.html(markup)
     _export(figure)
-    parts = {"Agreement": lambda _, board: draw(board.agreement()), "Two scores": _show_two, "Groups": _show_groups}
-    if not board.methods.pairs:
-        parts = {name: part for name, part in parts.items() if name not in {"Agreement", "Two scores"}}
-    if not data.groups(source) or len(board.order) < 2:
-        parts.pop("Groups")
+    parts = _parts(source, board)
     if parts:
         part = switch("More", list(parts), "part", label_visibility="collapsed")
         parts[part](source, board)
     if len(board.ways) == 1:
         with unfold("Add other scores", "add") as opened:
             if opened.open:
-                lacking("Exam questions and nuggets, for instance.", _YAML, data.settings(source))
+                onward.add("Exam questions and nuggets, for instance.", _YAML, source)
     with unfold("Tables", "tables") as opened:
         if opened.open:
             _show_tables(source, board)
 
 
+def _parts(source: data.Source, board: CompareBoard) -> dict[str, Callable[[data.Source, CompareBoard], None]]:
+    """What can be shown below the chart, by its name on the switch."""
+    parts: dict[str, Callable[[data.Source, CompareBoard], None]] = {}
+    if board.methods.pairs:
+        parts |= {"Agreement": lambda _, board: draw(board.agreement()), "Two scores": _show_two}
+    if data.groups(source) and len(board.order) > 1:
+        parts["Groups"] = _show_groups
+    if board.judges():
+        parts["Judges"] = lambda _, board: draw(*board.judges())
+    return parts
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _figure(source: data.Source, carried: str) -> tuple[Aligned, str, list[str]]:  # noqa: ARG001 - part of the cache key, as links contain it
-    """The chart, the chart as HTML, and sentences about it; cached, as drawing fifty agents takes half a second."""
-    board = compared(source, source.group)
-    figure = board.figure(links("queries", source))
-    return figure, html_block(figure), list(board.sentences())
+def _figure(source: data.Source, carried: str, agents: tuple[str, ...], *, values: bool) -> tuple[Aligned, str]:  # noqa: ARG001 - part of the cache key, as links contain it
+    """The chart, and the chart as HTML; cached, as drawing fifty agents takes half a second."""
+    figure = compared(source, source.group).figure(links("queries", source), values=values, agents=agents)
+    return figure, html_block(figure)
 
 
 def _export(figure: Aligned) -> None:
@@ -71,7 +96,7 @@ def _export(figure: Aligned) -> None:
 
 
 def _show_two(source: data.Source, board: CompareBoard) -> None:
-    titles = {way.title: way.name for way in board.ways}
+    titles = {way.title: way.name for way in board.ways if way.orders}
     with st.container(horizontal=True):
         first, second = pick("Across", list(titles), "across", index=1), pick("Up", list(titles), "up")
     draw(board.scatter(titles[first], titles[second], links("queries", source)))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.boards.compare import OF_STAGE
+from arena.boards.compare import score_of
+from arena.boards.left_out_judges import ADD_JUDGES, FIXED, judges_decide, parts_words
 from arena.boards.methods import way_of
 from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, Number, Percent, between_days, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.table import Column, Table, fields
+from arena.present.table import Column, Table, fields, plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.replies import AnswerTimes
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from retrieval_eval.stats.components import ROUGH
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
 
@@ -33,6 +35,7 @@ SHARE: Final = Percent(1)
 FORM: Final = Number(3)
 SIGNED: Final = Number(3, signed=True)
 _DIFFERENCE: Final = "New minus old; for games, new's share minus one half."
+_LOWER: Final = "Old minus new where lower is better."
 
 
 def score_sections() -> dict[str, str]:
@@ -42,9 +45,59 @@ def score_sections() -> dict[str, str]:
 
 def section_of(on: str, criteria: Collection[str]) -> str:
     """Name of the configuration's section whose judgments make a score; ``criteria`` are the names of all criteria."""
-    if on in ("exam", "nuggets", PAIRWISE, "criteria"):
+    if on in ("exam", "nuggets", PAIRWISE, "criteria") or on in score_sections().values():
         return on
     return "criteria" if on in criteria else score_sections().get(on, "retrieval")
+
+
+JudgesAs: TypeAlias = Literal["fixed", "random"]
+"""Whether a verdict is for these judges, or for other judges of this kind."""
+
+
+class OfJudges(Struct, frozen=True):
+    """What a comparison by games owes to its judges.
+
+    Attributes:
+        names: judges with a game between the two agents.
+        others: the difference with its interval for other queries and other judges.
+        one: prediction interval of the difference by another single judge.
+        parts: shares of the variance, see ``OtherJudges``.
+        without: the verdict without each judge that changes it.
+    """
+
+    names: tuple[str, ...]
+    others: Estimate = Estimate(None)
+    one: Estimate = Estimate(None)
+    parts: Mapping[str, Estimate] = {}
+    without: Mapping[str, GateVerdict] = {}
+
+    def sentences(self) -> Iterator[str]:
+        number = len(self.names)
+        if number < 2:
+            yield f"{FIXED[0].lower()}{FIXED[1:]}"
+            return
+        changed = [f"without {judge}, {verdict}" for judge, verdict in self.without.items()]
+        if changed:
+            yield f"the verdict is another without 1 of {number} judges: {'; '.join(changed)}."
+        else:
+            yield f"the verdict is the same without any 1 of {number} judges."
+        others, one = self.others, self.one
+        if others.low is None or one.low is None:
+            yield f"no interval for other judges: {number} judges do not show how judges differ."
+            return
+        rough = f", rough with {number} judges" if number < ROUGH else ""
+        shares = [SHARE.between(*(end + 0.5 for end in ends)) for ends in _ends(others, one)]
+        yield (
+            f"for other judges of this kind the interval is {shares[0]}{rough}; one more judge alone would say "
+            f"{shares[1]} with a probability of 95%."
+        )
+        if self.parts:
+            yield f"{parts_words(self.parts)}{f': {ADD_JUDGES}' if judges_decide(self.parts) else ''}."
+
+
+def _ends(*estimates: Estimate) -> Iterator[tuple[float, float]]:
+    for estimate in estimates:
+        yield max(-0.5, estimate.low or 0.0), min(0.5, estimate.high or 0.0)
 
 
 class Compared(Struct, frozen=True):
@@ -54,7 +107,8 @@ class Compared(Struct, frozen=True):
         new, old: means over the queries on which both have a score; for games the share of points, a tie counting half.
         doubts: sentences on why the score allows no conclusion, whatever the interval.
         judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
-        differences: new minus old by query or conversation; for games, the share of points minus one half.
+        differences: as in ``result``, by query or conversation; for games, the share of points minus one half.
+        lower: whether lower is better; the difference is then old minus new.
     """
 
     on: str
@@ -67,7 +121,10 @@ class Compared(Struct, frozen=True):
     unit: Unit = "query"
     judgments: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
     left_out: int = 0
+    of_judges: OfJudges | None = None
+    judges: JudgesAs = "fixed"
     differences: tuple[float, ...] = ()
+    lower: bool = False
 
     @property
     def verdict(self) -> GateVerdict:
@@ -75,7 +132,7 @@ class Compared(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
+        return "Games won" if self.on == PAIRWISE else way_of(score_of(self.on))[0]
 
     def finding(self, new: str, old: str) -> str:
         difference, margin = self.result.difference, self.result.margin
@@ -87,7 +144,8 @@ class Compared(Struct, frozen=True):
             interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
             return (
                 f"{self.title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
-                f"difference {SIGNED.write(difference.value)}{interval}, margin {margin:g}."
+                f"{'lower is better, old less new' if self.lower else 'difference'} {SIGNED.write(difference.value)}"
+                f"{interval}, margin {margin:g}."
             )
         share = [None if end is None else end + 0.5 for end in (low, high)]
         interval = "" if low is None else f" ({in_percent(self.level)} interval {SHARE.between(*share)})"
@@ -99,7 +157,8 @@ class Compared(Struct, frozen=True):
 
     def remarks(self) -> Iterator[str]:
         undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
-        yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *self.notes))
+        of_judges = self.of_judges.sentences() if self.of_judges is not None else ()
+        yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *of_judges, *self.notes))
 
     def _undecided(self) -> str:
         result, (singular, plural) = self.result, UNITS[self.unit]
@@ -110,6 +169,16 @@ class Compared(Struct, frozen=True):
             return f"undecided, since nothing is known of it. {_AGAIN}"
         if (result.difference.n or 0) < 2:
             return f"undecided, since one {singular} does not show how much {plural} differ."
+        return self._what_helps()
+
+    def _what_helps(self) -> str:
+        """The sentence on a difference whose interval alone leaves it undecided."""
+        result, (singular, plural) = self.result, UNITS[self.unit]
+        by_judges = self.of_judges is not None and judges_decide(self.of_judges.parts)
+        if self.judges == "random" and not by_judges:
+            return "undecided for other judges of this kind: add judges, or queries."
+        if by_judges:
+            return f"undecided: {ADD_JUDGES}."
         if result.more is None:
             return f"undecided, and {COUNT.write(MOST)} {plural} like these would not decide it. Choose another margin."
         more = counted(_rounded(result.more), f"more {singular}", f"more {plural}")
@@ -286,12 +355,14 @@ class GateBoard(Board, frozen=True):
             for score in self.scores
         ]
         level, units = f"{in_percent(self.scores[0].level)} interval", UNITS[self.scores[0].unit][1]
+        lower = any(score.lower for score in self.scores)
+        meaning = f"{_DIFFERENCE} {_LOWER}" if lower else _DIFFERENCE
         columns = (
             Column("on", ""),
             Column("title", "Score", programs=False),
             Column("new", "New", FORM),
             Column("old", "Old", FORM),
-            Column("difference", "Difference", SIGNED, _DIFFERENCE, level),
+            Column("difference", "Difference", SIGNED, meaning, level),
             Column(
                 "queries", units.capitalize(), COUNT, f"{units.capitalize()} with a figure of both; each counts once."
             ),
@@ -302,11 +373,13 @@ class GateBoard(Board, frozen=True):
 
     def picture(self) -> Whiskers:
         lines = [
-            Line(score.title, [Mark(difference.value, difference.low, difference.high)])
+            Line(score.title, [*_others(score), Mark(difference.value, difference.low, difference.high)])
             for score in self.scores
             if (difference := score.result.difference).value is not None
         ]
         caption = f"Right of 0, {self.new} is better. An interval wholly right of {-self.margin:g} passes."
+        if any(_others(score) for score in self.scores):
+            caption += " The longer grey line is the interval for other judges of this kind."
         words = f"Difference of {self.new} and {self.old} with intervals"
         return Whiskers("gate", "", words, caption, lines, "New less old", SIGNED, zero=True)
 
@@ -372,12 +445,18 @@ def _times_json(times: AnswerTimes) -> dict[str, Any]:
     return {"answers": times.answers, "made": made or None, "asked": times.asked}
 
 
+def _others(score: Compared) -> list[Mark]:
+    others = score.of_judges.others if score.of_judges is not None else Estimate(None)
+    return [] if others.value is None or others.low is None else [Mark(others.value, others.low, others.high, "grey")]
+
+
 def _json(score: Compared) -> dict[str, Any]:
     result, difference = score.result, score.result.difference
     return {
         **fields(score, "on", "verdict", "new", "old", "level"),
         **fields(difference, "low", "high", "method"),
         **fields(result, "missing", "wins", "ties", "losses"),
+        **({"lower_is_better": True} if score.lower else {}),
         "difference": difference.value,
         "queries": difference.n,
         "judgments": {
@@ -387,5 +466,7 @@ def _json(score: Compared) -> dict[str, Any]:
         "bounds": None if result.ends is None else list(result.ends),
         "more_queries": None if score.doubts else result.more,
         "doubts": list(score.doubts),
+        "judges": score.judges,
+        "of_judges": None if score.of_judges is None else plain(score.of_judges),
         "notes": list(score.notes),
     }

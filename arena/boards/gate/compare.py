@@ -12,16 +12,28 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from arena.boards.compare import OF_STAGE
+from arena.boards.compare import OF_STAGE, score_of
 from arena.boards.conclusion import NO_MODEL
-from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, GateBoard, GroupCompared, section_of
+from arena.boards.gate.board import (
+    LEVEL,
+    MARGIN,
+    PAIRWISE,
+    SHARE,
+    Compared,
+    GateBoard,
+    GroupCompared,
+    JudgesAs,
+    OfJudges,
+    section_of,
+)
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset, groupings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.adaptive import outcomes_of
-from arena.ratings.games import Unit
-from arena.ratings.results import UNITS
+from arena.ratings.games import Games, Unit
+from arena.ratings.other_judges import contributions, parts_of
+from arena.ratings.results import MOST_JUDGES, UNITS, RatingSettings
 from arena.results.cache import cached_games
 from arena.results.cards import NO_CARD, lacking_cards
 from arena.results.games import FAILED, NOT_WANTED, GameTable
@@ -34,8 +46,9 @@ from judges.sections import nearest
 from judges.types import GameOutcome
 from retrieval_eval.stats import Bools
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
+from retrieval_eval.stats.components import FEWEST_JUDGES, for_one_judge, for_other_judges, variance
 from retrieval_eval.stats.groups import interaction, shrunk
-from retrieval_eval.stats.paired import Paired, holm_levels, level_of_look, paired
+from retrieval_eval.stats.paired import GateVerdict, Paired, holm_levels, level_of_look, paired
 from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
@@ -54,6 +67,7 @@ def compare(
     on: str | Sequence[str] = (),
     margin: float = MARGIN,
     looks: Sequence[float] = (),
+    judges: JudgesAs = "fixed",
     by: str = "",
     since: float | None = None,
 ) -> GateBoard:
@@ -62,10 +76,10 @@ def compare(
     ``on`` names scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, or a measure such as
     ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
     worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
-    gives in ``looks`` the share of all queries judged at each test so far. ``by`` names a column of the queries: the
-    agents are then compared on each of its groups too, and the verdict *worse* on a group fails the gate. The groups of
-    a score share its error probability (Holm). ``since`` is when this run began, in seconds since 1970: answers made
-    later count as asked anew.
+    gives in ``looks`` the share of all queries judged at each test so far. With ``judges="random"`` the verdict by
+    games is for other judges of this kind too. ``by`` names a column of the queries: the agents are then compared on
+    each of its groups too, and the verdict *worse* on a group fails the gate. The groups of a score share its error
+    probability (Holm). ``since`` is when this run began, in seconds since 1970: answers made later count as asked anew.
 
     Raises:
         InputError: an agent, a score or a column does not exist, or the margin is out of range.
@@ -90,19 +104,24 @@ def compare(
         """Compare by one score, on all queries or on some of them."""
         answers = answered if queries is None else frozenset(key for key in answered if key[0] in queries)
         if name == PAIRWISE:
-            return _by_games(games, settings, answers, (new, old), margin, level=level, looks=looks, queries=queries)
+            how: dict[str, Any] = {"level": level, "looks": looks, "judges": judges, "queries": queries}
+            return _by_games(games, settings, answers, (new, old), margin, **how)
         method = replace(means[name], name=name)
         if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
             method = _with_queries(method, {query for query, agent in answered if agent in (new, old)})
         method = method if queries is None else method.among(queries)
         return _by_score(method, (new, old), margin, games.clusters, level)
 
+    means |= {name: means[score_of(name)] for name in requested if name not in means and score_of(name) in means}
     available = [*pairwise, *means]
     for name in dict.fromkeys(requested):
         if name not in available:
             hint = nearest(name, available) if available else ": nothing is judged yet"
             raise InputError(f"--on {name}: no such score{hint}")
-    levels = {name: _level(settings, name) for name in requested or available}
+    levels = {
+        name: _level(settings, name)
+        for name in requested or [*pairwise, *(name for name in means if means[name].ranks)]
+    }
     scores = [on_queries(name, level) for name, level in levels.items()]
     groups = queries_by_group(data(), by) if by else {}
     of_groups = [
@@ -118,7 +137,7 @@ def compare(
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
     notes = (f"{NO_MODEL}.",) if no_model else ()
     times = tuple(answer_times(store, tournament, name, since) for name in (new, old))
-    return GateBoard(tournament, new, old, margin, tuple(scores), notes, by, tuple(of_groups), times)
+    return GateBoard(tournament, new, old, margin, tuple(scores), notes, by, tuple(of_groups), times=times)
 
 
 def queries_by_group(data: Dataset, column: str) -> dict[str, frozenset[str]]:
@@ -232,6 +251,7 @@ def _by_games(
     *,
     level: float,
     looks: Sequence[float],
+    judges: JudgesAs,
     queries: frozenset[str] | None = None,
 ) -> Compared:
     """Compare two agents by their games; all games on one query, in any order and by any judge, count as one value."""
@@ -261,17 +281,18 @@ def _by_games(
     judged = Counter(games.clusters.get(query, query) for query in _queries(games, rows & games.played))
     verdict_shares = _verdict_shares(games, rows)
     known = [verdict_shares[name] / turns[name] for name in sorted(judged)]  # in the order of ``outcomes``
-    result = paired(
-        outcomes - 0.5,
-        margin,
-        missing=missing,
-        known=known,
-        reach=0.5,
-        level=level,
-        looks=looks,
-        any_look=settings.adaptive and not looks,
-        symmetric=queries is not None,
-    )
+    any_look = settings.adaptive and not looks
+    how: dict[str, Any] = {"missing": missing, "known": known, "reach": 0.5, "level": level, "looks": looks}
+    compared = partial(paired, outcomes - 0.5, margin, **how, symmetric=queries is not None)
+    result = compared(any_look=any_look)
+    at_level = level_of_look(looks, level) if looks else level
+    of_judges, half = _of_judges(games, rating_settings(settings), rows, pair, result, level=at_level)
+    doubts = [*_doubts(games, rows, new)]
+    if judges == "random":
+        if any_look:
+            raise InputError("--judges random: an adaptive schedule's interval is for these judges; leave it out")
+        result = compared(half=half) if half else result
+        doubts += [] if half else [f"other judges need at least {FEWEST_JUDGES} judges; {len(of_judges.names)} judged."]
     share = float(outcomes.mean())
     unit = _unit(games.clusters)
     notes = (
@@ -280,11 +301,37 @@ def _by_games(
         *_look_notes(result, looks, unit),
     )
     judgments = (_missing_verdicts(games, rows),) * 2
-    doubts = tuple(_doubts(games, rows, new))
-    shown = level_of_look(looks, level) if looks else level
     return Compared(
-        PAIRWISE, share, 1 - share, result, shown, doubts, notes, unit, judgments, differences=tuple(outcomes - 0.5)
+        *(PAIRWISE, share, 1 - share, result, at_level, tuple(doubts), notes, unit, judgments),
+        differences=tuple(outcomes - 0.5),
+        of_judges=of_judges,
+        judges=judges,
     )
+
+
+def _of_judges(
+    games: GameTable, options: RatingSettings, rows: Bools, pair: tuple[str, str], result: Paired, *, level: float
+) -> tuple[OfJudges, float]:
+    """What the comparison owes to its judges, and half the width of the interval for other judges; 0 if unknown."""
+    names = tuple(games.judges[judge] for judge in np.unique(games.judge[rows & games.played]).tolist())
+    rated = games.rated(options, rows)
+    if rated is None or rated.judge is None or not 2 <= len(names) <= MOST_JUDGES:
+        return OfJudges(names), 0.0
+    cells = contributions(rated, pair[0])
+    half = float(variance(cells).half_widths((1 - level) / 2)[0])
+
+    def verdict(of: Games) -> GateVerdict:
+        return paired(outcomes_of(of, pair).score - 0.5, result.margin, reach=0.5, level=level).verdict
+
+    alone, without = [], dict[str, GateVerdict]()
+    for name in names:
+        own, rest = (games.rated(options, rows & of) for of in (games.of_judge(name), ~games.of_judge(name)))
+        alone.append(np.nan if own is None else float(outcomes_of(own, pair).score.mean()) - 0.5)
+        if rest is not None and (other := verdict(rest)) != verdict(rated):
+            without[name] = other
+    others = for_other_judges(result.difference, half)
+    of_judges = OfJudges(names, others, for_one_judge(np.array(alone)), parts_of(cells), without)
+    return of_judges, 0.0 if math.isnan(half) else half
 
 
 def _missing_verdicts(games: GameTable, rows: Bools) -> tuple[int, int]:
@@ -378,6 +425,7 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
         unscored = listed([agent for agent in pair if agent not in scored])
         no_scores = paired([], margin, missing=len({*units_of(means.queries, clusters).tolist()}))
         return Compared(name, None, None, no_scores, level, (f"nothing is known of {unscored}.",), unit=unit)
+    means = means.contributions() if means.conditional else means
     rows = [means.agents.index(agent) for agent in pair]
     new, old = means.values[rows]
     judgments = (means.missing(pair[0]), means.missing(pair[1]))
@@ -405,21 +453,31 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
     ends = np.array([least - old_most, most - old_least])
     ends = np.where(np.isnan(ends), [[-reach], [reach]], ends)
     bounds = np.array([np.bincount(query_unit, differences, units) / turns for differences in ends])
-    missing = units - new.size
-    result = paired(new - old, margin, missing=missing, bounds=bounds, reach=reach, level=level)
+    missing, differences = units - new.size, new - old
+    if means.lower:
+        differences, bounds = -differences, -bounds[::-1]
+    result = paired(differences, margin, missing=missing, bounds=bounds, reach=reach, level=level)
     notes = [*_missing_judgments(means, pair, clusters)]
     if not new.size:
         doubt = f"no {UNITS[unit][0]} has a score of both."
-        return Compared(name, None, None, result, level, (doubt,), tuple(notes), unit, judgments)
+        return Compared(name, None, None, result, level, (doubt,), tuple(notes), unit, judgments, lower=means.lower)
     doubts = []
     if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
         doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
     missing_turns = _missing_turns(*(dict(enumerate(counts.tolist())) for counts in (judged, turns)))
     notes = [*([f"{_missing(missing, unit)}."] if missing else []), *missing_turns, *notes]
     means_of_both = float(new.mean()), float(old.mean())
-    differences = tuple((new - old).tolist())
     return Compared(
-        name, *means_of_both, result, level, tuple(doubts), tuple(notes), unit, judgments, differences=differences
+        name,
+        *means_of_both,
+        result,
+        level,
+        tuple(doubts),
+        tuple(notes),
+        unit,
+        judgments,
+        differences=tuple(differences.tolist()),
+        lower=means.lower,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from arena.boards.gate.board import MARGIN, PAIRWISE, GateBoard, score_sections, section_of
+from arena.boards.gate.board import MARGIN, PAIRWISE, GateBoard, JudgesAs, score_sections, section_of
 from arena.boards.gate.compare import check_agents, check_margin, compare
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
@@ -45,6 +45,7 @@ def decide(
     *,
     on: Sequence[str] = (PAIRWISE,),
     margin: float = MARGIN,
+    judges: JudgesAs = "fixed",
     by: str = "",
     retry_failed: bool = False,
     ask: Collection[str] = (),
@@ -86,24 +87,12 @@ def decide(
             )
     if other_scores:
         judge_stages(stages=other_stages)
+    how: dict[str, Any] = {"margin": margin, "judges": judges, "by": by, "since": started}
     if adaptive:
-        boards = [
-            _by_batch(
-                config,
-                new,
-                old,
-                progress,
-                say,
-                margin=margin,
-                by=by,
-                since=started,
-                retry_failed=retry_failed,
-                trace=trace,
-            )
-        ]
+        boards = [_by_batch(config, new, old, progress, say, **how, retry_failed=retry_failed, trace=trace)]
     if other_scores:
         with closing(Store.open(config.store)) as store:
-            boards.append(compare(store, config.name, new, old, on=other_scores, margin=margin, by=by, since=started))
+            boards.append(compare(store, config.name, new, old, on=other_scores, **how))
     return replace(
         boards[0],
         scores=tuple(score for board in boards for score in board.scores),
@@ -118,7 +107,8 @@ def _stages(config: Config, name: str) -> Sequence[str]:
         try:
             parse_measures([name])
         except InputError as error:
-            scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *score_sections()}
+            further = {score for score, key in score_sections().items() if config.section(key) is not None}
+            scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *further}
             raise InputError(f"--on {name}: no such score{nearest(name, scores)}") from error
     labels = ["relevance"] if config.retrieval is not None else []
     if section == "retrieval":
@@ -139,6 +129,7 @@ def _by_batch(
     say: Callable[[RunPart], None],
     *,
     margin: float,
+    judges: JudgesAs,
     by: str,
     since: float,
     retry_failed: bool,
@@ -173,9 +164,8 @@ def _by_batch(
         with closing(Store.open(batch_config.store)) as store:
             sizes = sorted({*_earlier_looks(store, batch_config.name, most), games})
             looks = [size / most for size in sizes if size <= games]
-            board = compare(
-                store, batch_config.name, new, old, on=PAIRWISE, margin=margin, looks=looks, by=by, since=since
-            )
+            options: dict[str, Any] = {"margin": margin, "looks": looks, "judges": judges, "by": by, "since": since}
+            board = compare(store, batch_config.name, new, old, on=PAIRWISE, **options)
             settings = store.settings(batch_config.name)
             without_card = bool(lacking_cards(settings, VERDICT, datetime.now(UTC).date()))
         unfinished = any(stage.left for stage in summary.stages.values())

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from arena.boards.compare import OF_STAGE
+from arena.boards.compare import score_of
 from arena.boards.gate.board import FORM, GROUPS, MARGIN, PAIRWISE, SHARE, SIGNED, GroupCompared, group_table
 from arena.boards.gate.compare import compare
 from arena.data.dataset import groupings
@@ -33,10 +33,12 @@ class QueryPair(Struct, frozen=True):
     query_id: str
     new: float
     old: float
+    lower: bool = False
 
     @property
     def difference(self) -> float:
-        return self.new - self.old
+        """How much better the new agent is; old minus new if ``lower`` is better."""
+        return self.old - self.new if self.lower else self.new - self.old
 
 
 class PairBoard(Board, frozen=True, eq=False):
@@ -115,15 +117,19 @@ def pair_board(
     if on == PAIRWISE:
         games = cached_games(store, tournament)
         scores = _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old)
+        lower = False
     else:
         every = means_of(store, tournament, lambda: data, every=True)
-        means = next(means for means in every if means.name == OF_STAGE.get(on, on))
-        scores = {}
+        means = next(means for means in every if means.name in (on, score_of(on)))
+        means = means.contributions() if means.conditional else means
+        scores, lower = {}, means.lower
         if new in means.agents and old in means.agents:
             both = means.values[[means.agents.index(new), means.agents.index(old)]].T.tolist()
             scores = dict(zip(means.queries, map(tuple, both), strict=True))
     pairs = [
-        QueryPair(name, *both) for name, both in scores.items() if name in data.queries and not np.isnan(both).any()
+        QueryPair(name, *both, lower)
+        for name, both in scores.items()
+        if name in data.queries and not np.isnan(both).any()
     ]
     columns = groupings(data.queries.values())
     groups = [

@@ -109,7 +109,7 @@ def test_exported_data_make_the_same_tournament(cli: Any, played_demo: Path, tmp
     for name in ("tournament.yaml", "exam.csv", "nuggets.jsonl", "rag-handbook.db"):
         shutil.copy(played_demo / name, tmp_path / "data")
     again = cli("run", tmp_path / "data/tournament.yaml", "--format", "json")
-    assert again.err.count(" 0 calls") == 7
+    assert again.err.count(" 0 calls") == 8
     assert again.out == cli("leaderboard", played_demo / "tournament.yaml", "--format", "json").out
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.make_demo import DEMO, HANDBOOK, LatentIndex, build, markdown_passages, read_folder, read_questions
+from docs.make_demo import DECLINED, DEMO, HANDBOOK, LatentIndex, build, markdown_passages, read_folder, read_questions
 from judges.errors import DataError
 from judges.providers.lexical import item_share
 from judges.types import Document
@@ -64,7 +64,7 @@ def test_every_sentence_of_an_answer_stands_in_a_passage_its_agent_retrieved(tab
         retrieved[row["qid"], row["agent"]].append(" ".join(row["document"].split()))
     for row in tables["answers.csv"]:
         passages = retrieved[row["qid"], row["agent"]]
-        for sentence in sentences(row["answer"]):
+        for sentence in sentences(row["answer"]) if row["answer"] != DECLINED else ():
             assert any(sentence in passage for passage in passages), (row["qid"], row["agent"], sentence)
 
 

@@ -41,7 +41,7 @@ def test_what_is_written_of_a_kind_is_read_back_the_same(tmp_path: Path, annotat
 
 def test_a_table_holds_the_kind_with_the_most_of_its_columns() -> None:
     kinds = [kind for kind in KINDS.values() if kind.level and kind.name != "verdict"]
-    assert len(kinds) == 4
+    assert len(kinds) == 5
     for kind in kinds:
         assert kind_of_columns({"qid", "did", "label", *kind.columns, kind.column}) is kind
     assert kind_of_columns({"qid", "agent", "tone"}) is None

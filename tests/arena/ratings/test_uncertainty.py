@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from arena.boards.conclusion import more_needed
+from arena.boards.left_out_judges import more_needed
 from arena.ratings import bootstrap as bootstrap_module
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry, sandwich

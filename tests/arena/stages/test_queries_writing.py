@@ -445,3 +445,49 @@ def test_a_tournament_without_its_queries_is_planned_as_far_as_that_goes(cli: An
     second = json.loads(cli("plan", config, "--format", "json").out)
     assert [(row["task"], row["calls"]) for row in second["stages"]] == [("queries", 0)]
     assert [row["agent"] for row in second["agents"]] == ["x", "y"]
+
+
+def with_near_misses(call: Call) -> Reply:
+    """Four queries a passage, and four that it does not answer, of which the first one is answered elsewhere."""
+    texts, system = texts_of(call), call.body["messages"][0]["content"]
+    if "query" in texts:
+        answered = "price 0" in texts["query"] or "case" in texts["query"]
+        return Reply(json.dumps({"reason": "So it is.", "answerable": "yes" if answered else "no"}))
+    subject, near = texts["passage"].split()[-1], "near miss" in system
+    words = "What is the price {} of document {}?" if near else "What is in case {} of {}?"
+    return Reply(json.dumps({"queries": [words.format(number, subject) for number in range(4)]}))
+
+
+def test_queries_that_nothing_answers_are_near_misses_checked_by_another_judge(tmp_path: Path) -> None:
+    write_documents(tmp_path, 12)
+    unanswerable = {"number": 5, "judge": "opus", "documents": 3}
+    with LLMServer(with_near_misses) as server:
+        config = synth_config(
+            tmp_path, server.openai_url, ["gpt"], judges=["opus"], unanswerable=unanswerable, quotas={"gpt": 7}
+        )
+        with closing(Store.create(config.store)):
+            planned = plan_queries(config)
+        report = run(config)
+        asked = len(server.calls)
+        again = run(config)
+        assert len(server.calls) == asked
+        checks = [call for call in server.calls if "query" in texts_of(call)]
+    assert {call.body["model"] for call in checks} == {"opus"}
+    assert all(call.body["messages"][1]["content"].count("<<<passage ") in (3, 4) for call in checks)
+    assert isinstance(planned, Plan)
+    written = rows(tmp_path / "queries.csv")
+    assert Counter(row["answerable"] for row in written) == {"true": 7, "false": 5}
+    assert all(("price" in row["query"]) is (row["answerable"] == "false") for row in written)
+    assert not any("price 0" in row["query"] for row in written)
+    assert report.complete
+    assert again.complete
+    assert report.kept == {"gpt": 7, "(unanswerable)": 5}
+    assert set(report.dropped) <= {"answered"}
+    queries = load_dataset(tmp_path / "queries.csv").queries.values()
+    assert Counter(query.answerability for query in queries) == {"answerable": 7, "unanswerable": 5}
+
+
+def test_who_writes_a_query_does_not_check_that_nothing_answers_it(tmp_path: Path) -> None:
+    write_documents(tmp_path, 1)
+    with pytest.raises(ValueError, match="'gpt' writes the queries itself; name another judge"):
+        synth_config(tmp_path, "http://127.0.0.1:1/v1", ["gpt"], unanswerable={"number": 1, "judge": "gpt"})
