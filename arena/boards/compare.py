@@ -13,7 +13,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.boards.games import Wins, by_points
-from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
+from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix
+from arena.boards.quantities import WON, quantity
 from arena.calibration.methods import (
     Departure,
     Departures,
@@ -43,14 +44,12 @@ from retrieval_eval.stats.scores import MissingShare, Scores
 Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
 
-WON: Final = "won"
-"""Name of the score that replaces the rating on a single query: the share of games won, a tie counting half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
 """Score that is meant if a stage is named instead of a score, by stage, such as ``cover`` for ``exam``."""
 MOST_CHOSEN: Final = 4
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
-_PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
+_PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "mean grades", "people": "people's votes"} | {
     "criteria, people": "people's grades"
 }
 _TAU_SAMPLES: Final = 200
@@ -81,7 +80,7 @@ class Way(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return "Rating" if self.name == RATING else way_of(self.name)[0]
+        return quantity(self.name).title
 
     @property
     def phrase(self) -> str:
@@ -89,7 +88,7 @@ class Way(Struct, frozen=True):
 
     @property
     def form(self) -> Number:
-        return _form(way_of(self.name)[1], self.scores.values())
+        return _form(quantity(self.name).form, self.scores.values())
 
 
 class Placement(NamedTuple):
@@ -210,7 +209,7 @@ class CompareBoard(Board, frozen=True, eq=False):
             panels.append(self._strip(way, flags, link))
             if way is self.ways[0] and self.wins is not None:
                 wins = self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))
-                panels.append(CellPanel("Row against column, % won", wins.cells))
+                panels.append(CellPanel(f"{quantity(WON).title} in percent, row against column", wins.cells))
         caption = "Lines are 95% intervals."
         if self.wins is not None:
             caption += (
@@ -227,7 +226,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Aligned("compare", "", words, caption, self.order, panels, "Agent", links)
 
     def title(self, way: str) -> str:
-        return next((entry.title for entry in self.ways if entry.name == way), "Share of games won")
+        return quantity(way).title
 
     def agreement(self) -> Matrix:
         return tau_matrix(self.methods, self.title)
@@ -258,7 +257,7 @@ class CompareBoard(Board, frozen=True, eq=False):
             for name, queries in {"All queries": scores.queries, **groups}.items()
         }
         every = (score for by_agent in differences.values() for score in by_agent.values() if score.value is not None)
-        form = _form(replace(way_of(way)[1], signed=True), every)
+        form = _form(replace(quantity(way).form, signed=True), every)
         lines = []
         for name, by_agent in differences.items():
             marks = [

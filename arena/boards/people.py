@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import Finding, findings, is_full
 from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
+from arena.boards.quantities import ORDERS_AGREE
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
@@ -94,8 +95,12 @@ _REPLACED: Final = (
     ),
     Column("p_clustered", "p, by query", P_VALUE, "The same where things of one query depend on each other."),
 )
-_CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall's tau-b"}
+_CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman's rho", "kendall": "Kendall's tau-b"}
 _LIMITS: Final = "About 95% of all differences lie between the limits of agreement."
+_SAME_THINGS: Final = (
+    "Both orders are of the things that both judged, a tie half a win. Kendall's tau of two ways of scoring is another "
+    "figure: of all games and all votes."
+)
 _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
     "agreement": ("Agreement with {whom}", COEFFICIENTS),
     "correlation": ("Correlation with {whom}", [*correlation_columns(_CORRELATIONS)]),
@@ -104,10 +109,10 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
         (_BIAS, Column("lower", "Lower limit", SIGNED_2, _LIMITS), Column("upper", "Upper limit", SIGNED_2, _LIMITS)),
     ),
     "leaderboards": (
-        "Leaderboards of judge and people",
+        "Orders of the agents by judge and by people, on the things that both judged",
         (
             Column("leaderboard_agents", "Agents", COUNT),
-            *correlation_columns({"leaderboard_kendall": "Kendall's tau-b", "leaderboard_spearman": "Spearman"}),
+            *correlation_columns({"leaderboard_kendall": "Tau of these", "leaderboard_spearman": "Rho of these"}),
         ),
     ),
     "places": (
@@ -116,7 +121,7 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
             Column("verdicts", "Verdicts", COUNT),
             Column("tie_rate", "Ties", PERCENT),
             Column("both_orders", "Both orders", COUNT, "Games judged in both orders."),
-            Column("order_agreement", "Same in both", PERCENT, "One outcome, whichever answer is first.", INTERVAL),
+            ORDERS_AGREE,
             Column("first_share", "First shown wins", PERCENT, "Of verdicts with a winner.", INTERVAL),
         ),
     ),
@@ -224,7 +229,7 @@ def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Tab
     for name, (title, columns) in _TABLES.items():
         known = [row for row in rows if any(column.value(row) is not None for column in columns)]
         if known:
-            notes = [ORDERS] if name == "leaderboards" else []
+            notes = [_SAME_THINGS, ORDERS] if name == "leaderboards" else []
             tables.append(Table(name, title.format(whom=whom), (*_WHO, *columns), known, notes))
     return [*tables, *alternative_table(judges_of(comparisons)), *confusions(comparisons)]
 

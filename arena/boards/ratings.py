@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict, replace
 
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
+from arena.boards.quantities import quantity
 from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
@@ -163,11 +164,11 @@ def ratings_section(
 
 
 def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
-    level = f"{ratings.settings.level:.0%}"
+    level, rating = f"{ratings.settings.level:.0%}", quantity("bradley_terry")
     columns = [
         Column("agent", "Agent"),
         Column("rank", "Rank", COUNT, interval=f"Ranks ({level})"),
-        Column("bt", "Bradley-Terry", POINTS, interval=f"{level} interval", programs=False),
+        replace(rating.column(), interval=f"{level} interval", programs=False),
         Column("group", "Group"),
         Column("elo", "Elo", POINTS),
         Column("elo_order_sd", "Order noise", POINTS),

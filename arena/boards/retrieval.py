@@ -14,9 +14,10 @@ from arena.boards.metrics import (
     rankings,
     share_labelled,
 )
+from arena.boards.quantities import quantity
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import INTERVAL, Column, Table, TableRow, fields, flat, plain
+from arena.present.table import Column, Table, TableRow, fields, flat, plain
 from arena.results.documents import LabelSource, RetrievalBoard
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _CITATIONS: Final = (
     Column("agent", "Agent"),
-    Column("precision", "Precision", FIGURE, "Share of the labelled documents cited that are relevant.", INTERVAL),
+    quantity("citation_precision").column("precision", interval=True),
     Column("queries", "Queries", COUNT, "Those on which precision is defined."),
     Column("uncited", "Cite nothing", COUNT, "Answers that cite nothing; they are in no mean."),
     Column("unlabelled", "No label", COUNT, "Answers that cite only documents without a label; they are in no mean."),

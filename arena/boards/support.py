@@ -13,8 +13,10 @@ from retrieval_eval.scores.support import WEIGHTS
 
 _COLUMNS: Final = (
     Column("agent", "Agent"),
-    Column("precision", "Precision", FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", INTERVAL),
-    Column("recall", "Recall", FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", INTERVAL),
+    Column("precision", "Support", FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", INTERVAL),
+    Column(
+        "recall", "Support recall", FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", INTERVAL
+    ),
     Column("answers", "Answers", COUNT, "Those with a precision."),
     Column("cited_share", "Cite", PERCENT, "Share of its sentences that cite anything."),
     Column("full", "Full", COUNT, "Pairs of a sentence and a document that it cites."),

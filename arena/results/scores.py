@@ -25,8 +25,9 @@ from arena.results.nuggets import nugget_results
 from arena.results.outcomes import further_results, outcomes
 from arena.results.ratings import rating_settings
 from arena.store import Result, Store, Wanted
-from judges.types import Task
+from judges.types import Task, conversations
 from retrieval_eval.nuggets.scores import score_table
+from retrieval_eval.stats.bootstrap import Clusters
 from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
@@ -46,12 +47,16 @@ def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iter
     """Yield scores of answers: mean grade, EXAM-Cover and V_strict; with ``every``, also the grades by criterion."""
     settings = store.settings(tournament)
     if settings.criteria is not None:
-        grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings)
+        grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings, _clusters(store, tournament))
         yield from (scores for scores in grades[: None if every else 1] if scores.seen().any())
     if (exam := stored_scores(store, tournament)) is not None:
         yield from exam.scores
     if (results := nugget_results(store, tournament)) is not None and results.banks:
         yield score_table(results.assignments, list(results.banks), results.clusters).scores[0]
+
+
+def _clusters(store: Store, tournament: str) -> Clusters:
+    return conversations(store.queries(tournament).values())
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from arena.boards.compare import OF_STAGE
-from arena.boards.methods import way_of
+from arena.boards.quantities import WON, quantity
 from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, Number, Percent, counted
@@ -68,7 +68,7 @@ class Compared(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
+        return quantity(WON if self.on == PAIRWISE else OF_STAGE.get(self.on, self.on)).title
 
     def finding(self, new: str, old: str) -> str:
         difference, margin = self.result.difference, self.result.margin
@@ -85,7 +85,7 @@ class Compared(Struct, frozen=True):
         share = [None if end is None else end + 0.5 for end in (low, high)]
         interval = "" if low is None else f" ({in_percent(self.level)} interval {SHARE.between(*share)})"
         return (
-            f"{self.title}: {new} won {SHARE.write(difference.value + 0.5)} of the points against {old} on "
+            f"{self.title}: {new} won {SHARE.write(difference.value + 0.5)} against {old} on "
             f"{queries}{interval}, a tie counting half. Above {SHARE.write(0.5 - margin)} it is not worse, above 50% "
             "better."
         )
