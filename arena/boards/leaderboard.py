@@ -10,6 +10,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
+from arena.boards.quantities import WON, quantity
 from arena.boards.ratings import (
     conclusion_section,
     controlled_json,
@@ -21,8 +22,8 @@ from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
 from arena.config.stages import further_stages
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
-from arena.present.table import INTERVAL, Column, Table, first, flat, plain, records
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, SECONDS, counted, listed, told_apart
+from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.results.costs import front_chart
 from arena.results.criteria import COLUMN
@@ -46,15 +47,8 @@ _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs
 """Order of the sections below the ratings; the sections of further stages follow."""
 _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
 """Sections whose agents the leaderboard lists if there are no ratings; agents of further stages follow."""
-_ONE_SCORE: Final = (
-    Column("exam_cover", "EXAM-Cover", FIGURE, "Share of a query's exam questions that the answer covers."),
-    Column(
-        "nuggets_v_strict", "Nuggets", FIGURE, "V strict: share of the vital nuggets that the answer states in full."
-    ),
-    Column("grade", "Grade", FIGURE, "Mean of the grades by all criteria."),
-    Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
-)
-"""Columns with one score for each stage, shown beside the rating; the retrieval score is the stage's first measure."""
+_ONE_SCORE: Final = ("cover", "v_strict", "criteria", "citation_precision")
+"""Scores shown beside the rating, one for each stage; the retrieval score is the stage's first measure."""
 _MOST_COLUMNS: Final = 7
 _LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
 """Columns of the leaderboard that the first screen drops first if there are too many."""
@@ -208,9 +202,9 @@ class TournamentBoard(Board, frozen=True):
     def _one_screen(self) -> Table:
         board = self.board
         rows = [self._on_one_line(row) for row in self._table().rows]
-        scores = [*_ONE_SCORE]
+        scores = [quantity(name).column() for name in _ONE_SCORE]
         for key in board.further:
-            scores += [Column(*first, FIGURE) for first in islice(further_stages()[key].scores.items(), 1)]
+            scores += [quantity(name).column() for name in islice(further_stages()[key].scores, 1)]
         if (retrieval := board.retrieval) is not None:
             measure = retrieval.measures[0]
             scores.append(
@@ -220,20 +214,19 @@ class TournamentBoard(Board, frozen=True):
         columns = [
             *([ranks] if board.ratings is not None else []),
             Column("agent", "Agent"),
-            Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", INTERVAL),
-            Column("share", "Won", PERCENT, "Share of its games, a tie half."),
+            quantity("bradley_terry").column(interval=True),
+            quantity(WON).column(),
             *scores,
         ]
         return Table("brief", "", columns, rows)
 
-    @staticmethod
-    def _on_one_line(row: Mapping[str, Any]) -> dict[str, Any]:
-        grades = [grade for key, grade in row.items() if key.startswith(COLUMN) and grade is not None]
+    def _on_one_line(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        grade = self.board.criteria[0].means.get(row["agent"]) if self.board.criteria else None
         return {
             **row,
             "ranks": COUNT.between(row.get("rank_low"), row.get("rank_high")),
             "share": (row["wins"] + row["ties"] / 2) / row["games"] if row.get("games") else None,
-            "grade": sum(grades) / len(grades) if grades else None,
+            "grade": grade,
         }
 
     def sections(self) -> list[Section]:
@@ -353,7 +346,7 @@ class TournamentBoard(Board, frozen=True):
             row = {"bt_controlled": controlled.get(agent)} if controlled else {}
             return row | {key: score for part in chosen for key, score in part.columns(agent).items()}
 
-        headings = {"exam_cover": "EXAM-Cover"} if board.ratings is not None else {}
+        headings = {own.key: own.title for own in [quantity("cover")] if board.ratings is not None}
         columns = [*table.columns, *(Column(key, headings.get(key, ""), FIGURE) for key in scores(""))]
         return replace(table, columns=columns, rows=[{**row, **scores(row["agent"])} for row in table.rows])
 
