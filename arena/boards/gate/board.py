@@ -85,7 +85,7 @@ class Compared(Struct, frozen=True):
         share = [None if end is None else end + 0.5 for end in (low, high)]
         interval = "" if low is None else f" ({in_percent(self.level)} interval {SHARE.between(*share)})"
         return (
-            f"{self.title}: {new} won {SHARE.write(difference.value + 0.5)} against {old} on "
+            f"{self.title}: {new} won {SHARE.write(difference.value + 0.5)} of the points against {old} on "
             f"{queries}{interval}, a tie counting half. Above {SHARE.write(0.5 - margin)} it is not worse, above 50% "
             "better."
         )
