@@ -34,7 +34,7 @@ from arena.ratings.results import UNITS
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.results.opinions import peoples_opinions
 from arena.results.ratings import Group, of_group, rating_settings
-from arena.results.scores import RATING, people_methods, stored_methods
+from arena.results.scores import PEOPLE, RATING, few_queries, people_methods, stored_methods
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
@@ -114,6 +114,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         departures: disagreements of other scores with the rating that hold whatever the missing judgments would be;
             ``None`` without a rating.
         uneven: agents that lack more judgments of a score than other agents do, by more than chance.
+        few: number of queries by score, for scores of people that are left out as there are too few.
     """
 
     order: tuple[str, ...]
@@ -125,6 +126,7 @@ class CompareBoard(Board, frozen=True, eq=False):
     by_query: tuple[Scores, ...]
     clusters: Clusters = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
+    few: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def noun(self) -> tuple[str, str]:
@@ -176,7 +178,11 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def sentences(self) -> list[str]:
         phrases = {way.name: way.phrase for way in self.ways}
-        return [*self._disagreements(), *lacking(self.uneven, phrases.__getitem__)]
+        left_out = [
+            f"{quantity(name).title} are on {counted(number, 'query', 'queries')}: too few to compare with."
+            for name, number in self.few.items()
+        ]
+        return [*self._disagreements(), *left_out, *lacking(self.uneven, phrases.__getitem__)]
 
     def _disagreements(self) -> list[str]:
         if self.departures is None:
@@ -338,7 +344,8 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     ratings = None if rated is None else {row.agent: Estimate(row.bt, row.bt_low, row.bt_high) for row in rated.agents}
     settings, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
-    methods += people_methods(peoples_opinions(store, tournament)[0])
+    people = peoples_opinions(store, tournament)[0]
+    methods += people_methods(people)
 
     def draw_scores(method: Method, queries: Sequence[str]) -> Drawn:
         make = partial(draw, method, queries, settings.bootstrap, settings.seed, games.clusters)
@@ -351,7 +358,9 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
         pairs = pair_results(played)
         order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
-    return replace(board, wins=wins)
+    named = (("verdicts", PEOPLE), ("criteria", f"criteria, {PEOPLE}"))
+    few = {name: few_queries(people.get((level, ""), ())) for level, name in named}
+    return replace(board, wins=wins, few={name: number for name, number in few.items() if number})
 
 
 def compared(

@@ -106,8 +106,8 @@ class Changes(Board, frozen=True):
     def sections(self) -> list[Section]:
         blocks: list[Block] = [Remarks([self.in_short()])]
         if self.moves:
-            columns = (*_PLACES, *_POINTS) if self.same_subject else _PLACES
-            blocks.append(Table("agents-in-both", "Agents in both", columns, self.moves))
+            shown: Sequence[Column] = (*_PLACES, *_POINTS) if self.same_subject else _PLACES
+            blocks.append(Table("agents-in-both", "Agents in both", shown, self.moves))
         if rows := [
             {"what": kind.capitalize(), **{how: _few(some) for how, some in asdict(names).items()}}
             for kind, names in self.names.items()

@@ -19,7 +19,7 @@ from arena.boards.ratings import (
     ratings_section,
 )
 from arena.boards.scores import ScoreBoard, further_boards
-from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
+from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, tally, trust_checks
 from arena.config.stages import further_stages
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, SECONDS, counted, listed, told_apart
@@ -179,7 +179,7 @@ class TournamentBoard(Board, frozen=True):
         return [
             VerdictCard(conclusion.standing, label, headline, sentence, facts),
             *([Table("agents", "", columns, rows)] if rows else []),
-            Checks([check for check in trust if check.name != headline], folded=True, link=checks),
+            Checks(trust, folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),
         ]
 
@@ -262,13 +262,15 @@ class TournamentBoard(Board, frozen=True):
 
     def json(self) -> dict[str, Any]:
         board, ratings, parts = self.board, self.board.ratings, self._parts()
+        conclusion, checks = self.verdict()
         shortfall, word_judges = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {
             "tournament": board.tournament,
             "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
             "agents": self._agents(),
             **{name: parts[name].json() if name in parts else None for name in _BELOW},
-            "conclusion": self.conclusion,
+            "conclusion": conclusion,
+            "trust": {**tally(checks), "by_check": {check.name: check.status for check in checks}},
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
             "by_judge": {

@@ -63,6 +63,9 @@ _GAP: Final = Column(
 )
 _SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
 _BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", INTERVAL)
+_TOO_FEW: Final = Column("too_few", "Too few to tell", meaning=f"Fewer than {FEW_QUERIES} queries show no agreement.")
+_SHOWN: Final = "shown_"
+"""Prefix of the keys of columns for people, which leave out what too few things are behind."""
 _AGAINST: Final = (
     *_WHO,
     _N,
@@ -73,8 +76,9 @@ _AGAINST: Final = (
     _GAP,
     Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
     _BIAS,
+    _TOO_FEW,
 )
-_IN_SHORT: Final = (*_WHO, _N, _VOTES, _SAME, Column("kappa", "Kappa", FIGURE))
+_IN_SHORT: Final = (*_WHO, _N, _VOTES, _SAME, Column("kappa", "Kappa", FIGURE), _TOO_FEW)
 _DISAGREEMENTS: Final = (
     Column("query", "Query", link="link"),
     Column("item", "What"),
@@ -157,9 +161,20 @@ def people_blocks(comparisons: Sequence[Comparison]) -> list[Block]:
 
 
 def votes_picture(comparisons: Sequence[Comparison]) -> list[Whiskers]:
-    return of_table(
-        in_short(comparisons), _LOOKS, "votes alike", _ALIKE, caption=f"{_ALIKE} {_MEASURED}", names=len(_WHO)
-    )
+    caption = " ".join([_ALIKE, _MEASURED, *_not_drawn(comparisons)])
+    return of_table(in_short(comparisons), _LOOKS, "votes alike", _ALIKE, caption=caption, names=len(_WHO))
+
+
+def too_few(judge: JudgeAgainstPeople) -> str:
+    """Say that the agreement is on too few things, with their number; empty if they are enough."""
+    if judge.queries >= FEW_QUERIES:
+        return ""
+    return f"too few: {counted(judge.n, 'thing')} of {counted(judge.queries, *UNITS[judge.unit])}"
+
+
+def _not_drawn(comparisons: Sequence[Comparison]) -> list[str]:
+    named = [f"{judge.named} ({words})" for judge in judges_of(comparisons) if (words := too_few(judge))]
+    return [f"Not drawn: {listed(named, _MOST_NAMED)}."] if named else []
 
 
 def among_table(comparisons: Sequence[Comparison]) -> Table:
@@ -210,12 +225,17 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
 
 def against_people(comparisons: Sequence[Comparison]) -> Table:
     keys = dict.fromkeys(chain.from_iterable(map(judge_figures, judges_of(comparisons))))
-    columns = [*(replace(column, programs=False) for column in _AGAINST), *(Column(key, "") for key in keys)]
-    return Table("judges-against-people", "Judges against people", columns, [*_rows(comparisons)])
+    shown = [replace(column, key=f"{_SHOWN}{column.key}", programs=False) for column in _AGAINST]
+    rows = [
+        {**row, **{f"{_SHOWN}{key}": value for key, value in own.items()}}
+        for row, own in zip(_rows(comparisons), _enough(comparisons), strict=True)
+    ]
+    columns = [*shown, *(Column(key, "") for key in keys)]
+    return Table("judges-against-people", "Judges against people", columns, rows)
 
 
 def in_short(comparisons: Sequence[Comparison]) -> Table:
-    return replace(against_people(comparisons), name="judges-in-short", columns=_IN_SHORT)
+    return Table("judges-in-short", "Judges against people", _IN_SHORT, [*_enough(comparisons)])
 
 
 def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Table]:
@@ -324,6 +344,15 @@ def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
     return flat(row) | flat(judge.orders or {})
 
 
+def _enough(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
+    """The rows of ``_rows`` without the figures that too few things are behind; they say so instead."""
+    for judge, row in zip(judges_of(comparisons), _rows(comparisons), strict=True):
+        words = too_few(judge)
+        known = {key: row.get(key) for key in ("judge", "what", "n", "coverage")} if words else row
+        several = next(own.people.repeated for own in comparisons if own.judges.get(judge.judge) is judge)
+        yield known | ({"same": None} if several < FEW_QUERIES else {}) | {"too_few": words or None}
+
+
 def _rows(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
     for comparison in comparisons:
         for judge in comparison.judges.values():
@@ -355,8 +384,8 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
     for name, judge in comparison.judges.items():
         if outside := outside_scale(judge):
             yield f"{label}{name}: {outside}"
-        if judge.queries < FEW_QUERIES:
-            yield f"{label}{name}: {counted(judge.queries, *UNITS[judge.unit])} in common: intervals are rough"
+        if too_few(judge):
+            yield f"{label}{name}: {too_few(judge)}: no agreement can be told from these"
 
 
 def gain_from_ties(comparison: Comparison) -> str:

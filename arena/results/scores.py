@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from arena.calibration.consensus import games_of, settled
 from arena.calibration.methods import Method, Played
-from arena.calibration.votes import Opinions
+from arena.calibration.votes import Opinion, Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.bradley_terry import BradleyTerrySettings
@@ -27,7 +27,7 @@ from arena.results.ratings import rating_settings
 from arena.store import Result, Store, Wanted
 from judges.types import Task, conversations
 from retrieval_eval.nuggets.scores import score_table
-from retrieval_eval.stats.bootstrap import Clusters
+from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters
 from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
@@ -70,12 +70,19 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
     return methods
 
 
+def few_queries(opinions: Iterable[Opinion]) -> int:
+    """The number of queries with opinions, if these are too few to score agents by; otherwise 0."""
+    number = len({opinion.query_id for opinion in opinions})
+    return number if number < FEW_QUERIES else 0
+
+
 def people_methods(people: Opinions) -> list[Method]:
     """Agents' scores from people's opinions: Bradley-Terry ratings on verdicts, and mean grades.
 
     A tie is half a win for each agent. An answer's grade by a criterion is the mean over people; its overall grade is
-    the mean over criteria.
+    the mean over criteria. Opinions on fewer than ``FEW_QUERIES`` queries score nothing: a single vote would.
     """
+    people = {key: opinions for key, opinions in people.items() if not few_queries(opinions)}
     methods: list[Method] = []
     if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):
         games, queries = games_of(verdicts)
