@@ -165,8 +165,9 @@ class QueryBoard(Board, frozen=True, eq=False):
         heading, meaning = quantity(kind).title, quantity(kind).meaning
         caption = (
             f"{heading}{', in percent' * (form is _WHOLE)}. {meaning} Blue: above the mean of the query's agents; "
-            "orange: below. Queries are sorted by separation, largest first; the order may be chance."
-        )
+            "orange: below. Queries are sorted by separation, largest first; the order may be chance. "
+            f"{self._level(kind)}"
+        ).strip()
         links = {name: link(query_id, "") for query_id, name in labels.items()}
         links |= {agent: link("", agent) for agent in agents}
         rows = [total, *labels.values()]
@@ -246,16 +247,27 @@ class QueryBoard(Board, frozen=True, eq=False):
         separated = [figures for figures in self.by_separation if figures.separation is not None]
         if not separated:
             return ""
+        level = [figures for figures in separated if figures.spread == 0]
+        if len(level) == len(separated):
+            return self._level(WON)
         sentences = []
         for kind, verbs in _STANDING_OUT.items():
-            names = [figures.query_id for figures in separated if figures.beyond_chance == kind]
+            names = [own.query_id for own in separated if own.beyond_chance == kind and own.spread]
             if names:
                 sentences.append(f"{listed(names, _NAMED)} {verbs[len(names) > 1]} by more than chance.")
         if not sentences:
             sentences = [f"None of {counted(len(separated), 'query', 'queries')} stands out by more than chance."]
-        if level := sum(figures.spread == 0 for figures in separated):
-            sentences.append(f"On {level:,} of {len(separated):,} all agents score the same.")
-        return " ".join(sentences)
+        return " ".join(filter(None, [*sentences, self._level(WON)]))
+
+    def _level(self, kind: str) -> str:
+        """Say on how many queries all agents have the same score of this kind; empty if on none."""
+        spread, _ = separations(*self.measured(kind))
+        level, known, title = int((spread == 0).sum()), int(np.isfinite(spread).sum()), quantity(kind).title
+        if not level:
+            return ""
+        if level < known:
+            return f"On {level:,} of {known:,} all agents have the same {title}."
+        return f"On {known:,} of {known:,} all agents have the same {title}: none of these queries tells them apart."
 
     @property
     def missing(self) -> str:

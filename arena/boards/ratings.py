@@ -184,6 +184,7 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
         for flag in row.flags:
             flagged.setdefault(FLAGS.get(flag, flag), []).append(row.agent)
     notes = [f"Read with care, {why}: {listed(agents, _NAMED)}." for why, agents in flagged.items()]
+    notes.insert(0, f"{rating.title}: Bradley-Terry, in points.")
     return Table(name, "", columns, [asdict(row) for row in ratings.agents], notes)
 
 

@@ -147,9 +147,7 @@ def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unkn
     """How many checks passed, failed and are not known, which add up to all; then the names of the checks ``named``."""
     others = (f" {_STATUS[status]}: {names}." for status in named if (names := names_of(checks, status)))
     counts = tally(checks)
-    more = [
-        f"{counts[key]} {words}" for key, words in (("failed", "failed"), ("not_known", "not known")) if counts[key]
-    ]
+    more = [f"{counts[key]} {key.replace('_', ' ')}" for key in ("failed", "not_known") if counts[key]]
     sentence = ", ".join([f"{counts['passed']} of {counts['checks']} trust checks passed", *more])
     return f"{sentence}.{''.join(others)}"
 

@@ -261,7 +261,7 @@ def _outside(seen: Seen, said: Said) -> bool | str:
     return (said["values"], said["l"], said["h"]) == (told, str(min(given)), str(max(given))) or told
 
 
-@claim("rough", rf"{JUDGE}: (?P<q>\d+) quer(?:y|ies) in common: intervals are rough")
+@claim("rough", rf"{JUDGE}: too few: \d+ things? of (?P<q>\d+) quer(?:y|ies): no agreement can be told from these")
 def _rough(seen: Seen, said: Said) -> bool | str:
     return int(said["q"]) == seen.count.queries(said["j"]) < FEW
 
