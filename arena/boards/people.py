@@ -76,7 +76,6 @@ _AGAINST: Final = (
     _GAP,
     Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
     _BIAS,
-    _TOO_FEW,
 )
 _IN_SHORT: Final = (*_WHO, _N, _VOTES, _SAME, Column("kappa", "Kappa", FIGURE), _TOO_FEW)
 _DISAGREEMENTS: Final = (
@@ -225,7 +224,8 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
 
 def against_people(comparisons: Sequence[Comparison]) -> Table:
     keys = dict.fromkeys(chain.from_iterable(map(judge_figures, judges_of(comparisons))))
-    shown = [replace(column, key=f"{_SHOWN}{column.key}", programs=False) for column in _AGAINST]
+    against = [*_AGAINST, *([_TOO_FEW] if any(map(too_few, judges_of(comparisons))) else [])]
+    shown = [replace(column, key=f"{_SHOWN}{column.key}", programs=False) for column in against]
     rows = [
         {**row, **{f"{_SHOWN}{key}": value for key, value in own.items()}}
         for row, own in zip(_rows(comparisons), _enough(comparisons), strict=True)
@@ -235,7 +235,12 @@ def against_people(comparisons: Sequence[Comparison]) -> Table:
 
 
 def in_short(comparisons: Sequence[Comparison]) -> Table:
-    return Table("judges-in-short", "Judges against people", _IN_SHORT, [*_enough(comparisons)])
+    several = (own.people.repeated for own in comparisons for _ in own.judges)
+    rows = [
+        row if repeated >= FEW_QUERIES else {**row, "same": None, "same_low": None, "same_high": None}
+        for row, repeated in zip(_enough(comparisons), several, strict=True)
+    ]
+    return Table("judges-in-short", "Judges against people", _IN_SHORT, rows)
 
 
 def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Table]:
@@ -349,8 +354,7 @@ def _enough(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
     for judge, row in zip(judges_of(comparisons), _rows(comparisons), strict=True):
         words = too_few(judge)
         known = {key: row.get(key) for key in ("judge", "what", "n", "coverage")} if words else row
-        several = next(own.people.repeated for own in comparisons if own.judges.get(judge.judge) is judge)
-        yield known | ({"same": None} if several < FEW_QUERIES else {}) | {"too_few": words or None}
+        yield known | {"too_few": words or None}
 
 
 def _rows(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
