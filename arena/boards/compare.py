@@ -25,6 +25,7 @@ from arena.calibration.methods import (
     draw,
     uneven_shares,
 )
+from arena.calibration.votes import Level
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, capital, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
@@ -34,7 +35,7 @@ from arena.ratings.results import UNITS
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.results.opinions import peoples_opinions
 from arena.results.ratings import Group, of_group, rating_settings
-from arena.results.scores import PEOPLE, RATING, few_queries, people_methods, stored_methods
+from arena.results.scores import PEOPLE, RATING, enough, people_methods, stored_methods, too_few
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
@@ -345,7 +346,7 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     settings, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
     people = peoples_opinions(store, tournament)[0]
-    methods += people_methods(people)
+    methods += people_methods(enough(people))
 
     def draw_scores(method: Method, queries: Sequence[str]) -> Drawn:
         make = partial(draw, method, queries, settings.bootstrap, settings.seed, games.clusters)
@@ -358,9 +359,9 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
         pairs = pair_results(played)
         order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
-    named = (("verdicts", PEOPLE), ("criteria", f"criteria, {PEOPLE}"))
-    few = {name: few_queries(people.get((level, ""), ())) for level, name in named}
-    return replace(board, wins=wins, few={name: number for name, number in few.items() if number})
+    named: dict[tuple[Level, str], str] = {("verdicts", ""): PEOPLE, ("criteria", ""): f"criteria, {PEOPLE}"}
+    few = too_few(people)
+    return replace(board, wins=wins, few={name: few[key] for key, name in named.items() if key in few})
 
 
 def compared(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from arena.calibration.consensus import games_of, settled
 from arena.calibration.methods import Method, Played
-from arena.calibration.votes import Opinion, Opinions
+from arena.calibration.votes import Level, Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.bradley_terry import BradleyTerrySettings
@@ -70,19 +70,23 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
     return methods
 
 
-def few_queries(opinions: Iterable[Opinion]) -> int:
-    """The number of queries with opinions, if these are too few to score agents by; otherwise 0."""
-    number = len({opinion.query_id for opinion in opinions})
-    return number if number < FEW_QUERIES else 0
+def too_few(people: Opinions) -> dict[tuple[Level, str], int]:
+    """Numbers of queries of those opinions that are on too few to score agents by: a single vote would be a score."""
+    numbers = {key: len({opinion.query_id for opinion in opinions}) for key, opinions in people.items()}
+    return {key: number for key, number in numbers.items() if number < FEW_QUERIES}
+
+
+def enough(people: Opinions) -> Opinions:
+    few = too_few(people)
+    return {key: opinions for key, opinions in people.items() if key not in few}
 
 
 def people_methods(people: Opinions) -> list[Method]:
     """Agents' scores from people's opinions: Bradley-Terry ratings on verdicts, and mean grades.
 
     A tie is half a win for each agent. An answer's grade by a criterion is the mean over people; its overall grade is
-    the mean over criteria. Opinions on fewer than ``FEW_QUERIES`` queries score nothing: a single vote would.
+    the mean over criteria.
     """
-    people = {key: opinions for key, opinions in people.items() if not few_queries(opinions)}
     methods: list[Method] = []
     if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):
         games, queries = games_of(verdicts)

@@ -160,8 +160,9 @@ def _none(seen: Seen, _said: Said) -> bool | str:
 always(
     "explanation",
     r"explained: (?:How often a judge says what a person says, beside how often two people agree|The interval of a correlation of two orders) ?.*",
-    r"table: (?:Judges against people|People among themselves|Agreement with the consensus|Correlation with the consensus|Leaderboards of judge and people|Places|Judge minus people|May the judge take a person's place\?)",
-    r"row of (?:Correlation with the consensus|Leaderboards of judge and people): .*",
+    r"table: (?:Judges against people|People among themselves|Agreement with the consensus|Correlation with the consensus|Orders of the agents by judge and by people, on the things that both judged|Places|Judge minus people|May the judge take a person's place\?)",
+    r"explained: Both orders are of the things that both judged, a tie half a win\..*",
+    r"row of (?:Correlation with the consensus|Orders of the agents by judge and by people, on the things that both judged): .*",
 )
 
 _INTERVAL = r"[^|]*"
