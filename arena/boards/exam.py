@@ -122,7 +122,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             for agent in self.exam.agents(self.exam.level)
         ]
         columns = [Column(str(level), f"Grade {level} or more", FIGURE) for level in means]
-        return Table("exam-grades", "Cover from each grade", [Column("agent", "Agent"), *columns], rows)
+        return Table("exam-grades", "EXAM-Cover from each grade on", [Column("agent", "Agent"), *columns], rows)
 
     def _official(self) -> Table:
         rows = [

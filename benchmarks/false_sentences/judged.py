@@ -726,7 +726,7 @@ def _retrieval(seen: Seen, said: Said) -> bool | str:
 
 always(
     "further row",
-    r"row of (?:Cover from each grade|Nuggets of answers: 95% intervals|Nuggets of answers|Labels given|By stage|What was asked|Why judgments failed|): .*",
+    r"row of (?:EXAM-Cover from each grade on|Nuggets of answers: 95% intervals|Nuggets of answers|Labels given|By stage|What was asked|Why judgments failed|): .*",
     r"row of (?:Judges of answers|What judges like besides strength|Places by each way of scoring, scores in brackets|Rank correlation of every two ways of scoring): .*",
 )
 
