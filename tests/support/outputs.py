@@ -24,7 +24,7 @@ _TO = re.compile(rf"({_NUMBER}) to ({_NUMBER})(%?)")
 _ONE = re.compile(rf"({_NUMBER})(%?)")
 _PLACE = re.compile(r"\d+ \((.*)\)")
 """A place with its score in brackets."""
-_DRAWN = re.compile(rf"({_NUMBER}%?) \\(({_NUMBER} to {_NUMBER}%?)\\)")
+_DRAWN = re.compile(rf"({_NUMBER}%?) \(({_NUMBER} to {_NUMBER}%?)\)")
 """A figure with its interval in brackets."""
 _MOST_WORDS = 2
 _FEWEST = 4
