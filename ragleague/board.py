@@ -186,7 +186,9 @@ class Board:
             columns, rows = verdict_rows_of(store, self.tournament)
             return pd.DataFrame(list(rows), columns=list(columns))
 
-    def compare(self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN) -> GateBoard:
+    def compare(
+        self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN, by: str = ""
+    ) -> GateBoard:
         """Compare a new agent with an old one: better, not worse, worse, or undecided, with what would decide it.
 
         Args:
@@ -195,9 +197,11 @@ class Board:
             on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or a list of these;
                 every score by default.
             margin: how much worse the new agent may be, as a share of games won or in units of the score.
+            by: a column of the queries: compares the agents on each of its groups too (``GateBoard.groups``). A group
+                on which the new agent is shown to be worse than the margin makes the verdict *worse*.
 
         Raises:
-            InputError: there is no such agent or score.
+            InputError: there is no such agent, score or column.
 
         Example:
             >>> gate = rl.open("demo/rag-handbook.db").compare("rag-hybrid", "weak-baseline", on="pairwise")
@@ -206,7 +210,8 @@ class Board:
         """
         with self._opened() as store:
             scores = argument("on", str | list[str], on)
-            return compare(store, self.tournament, new, old, on=scores, margin=argument("margin", float, margin))
+            margin, by = argument("margin", float, margin), argument("by", str, by)
+            return compare(store, self.tournament, new, old, on=scores, margin=margin, by=by)
 
     def plot(self, what: Plot = "compare", path: str | Path | None = None) -> NotebookPicture:
         """Plot scores, ratings or wins; a notebook shows the returned picture at the end of a cell.

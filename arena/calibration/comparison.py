@@ -49,7 +49,7 @@ from arena.calibration.votes import (
 from arena.ratings.games import Unit
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, jackknife_estimate, numbered
+from retrieval_eval.stats.bootstrap import ALONE, FEW_QUERIES, Clusters, jackknife_estimate, numbered
 from retrieval_eval.stats.estimate import Estimate
 
 Against: TypeAlias = Literal["consensus", "votes"]
@@ -135,7 +135,8 @@ class JudgeAgainstPeople(Struct, frozen=True):
         people_range: lowest and highest value that people gave; ``None`` if they gave none.
         judge_range: lowest and highest value that the judge gave to these items; ``None`` for verdicts.
         other_scale: whether judge and people used different scales. Either most of the judge's values lie outside
-            people's range, or the judge gave fractions up to 1 and people gave whole numbers from a longer scale.
+            people's range (on fewer than ten items, far outside), or the judge gave fractions up to 1 and people gave
+            whole numbers from a longer scale.
         group: name of the group of items, such as a dimension; empty if there are no groups.
         orders: position bias in the judge's verdicts; ``None`` for a panel, or if no verdict has a known order.
         disagreements: items on which judge and people differ, the largest difference first.
@@ -253,9 +254,13 @@ def _is_other_scale(judge_values: Sequence[float], votes: Sequence[float]) -> bo
     if not judge_values or not votes:
         return False
     low, high = min(votes), max(votes)
-    outside = sum(not low <= value <= high for value in judge_values)
     fractions = min(judge_values) >= 0 and max(judge_values) <= 1 < high and any(value % 1 for value in judge_values)
-    return 2 * outside > len(judge_values) or (fractions and not any(0 < value < 1 for value in votes))
+    if fractions and not any(0 < value < 1 for value in votes):
+        return True
+    few = len(judge_values) < FEW_QUERIES  # few items may all have got the same label, which shows no scale
+    slack = high - low if few else 0.0
+    outside = sum(not low - slack <= value <= high + slack for value in judge_values)
+    return 2 * outside > len(judge_values) and not (few and low == high)
 
 
 def _alternative(values: Values, against: People, settings: Settings) -> AlternativeTest:

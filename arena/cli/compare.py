@@ -33,6 +33,10 @@ Margin = Annotated[
     float,
     typer.Option(min=0, help="by how much the new agent may be worse: as a share of games, or in units of the score"),
 ]
+By = Annotated[
+    str,
+    typer.Option(metavar="COLUMN", help="column of the queries: also compare the agents on each of its groups"),
+]
 
 
 def compare(
@@ -41,6 +45,7 @@ def compare(
     old: Annotated[str, typer.Argument(metavar="OLD", help="name of the agent to compare the new one with")],
     on: On = None,
     margin: Margin = 0.05,
+    by: By = "",
     tournament: Tournament = None,
     form: Form = "table",
 ) -> None:
@@ -49,12 +54,8 @@ def compare(
     Compares all scores of the agents, query by query, unless --on names some. If the result is undecided, reports how
     many more queries would decide it.
     """
-    show_gate(compare_stored(source, tournament, new, old, on or [], margin), form)
-
-
-def compare_stored(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
     with open_tournament(source, tournament) as (store, name):
-        return stored.compare(store, name, new, old, on=on, margin=margin)
+        show_gate(stored.compare(store, name, new, old, on=on or [], margin=margin, by=by), form)
 
 
 def show_gate(board: GateBoard, form: str) -> None:
@@ -70,6 +71,7 @@ def gate(
     old: Annotated[str, typer.Option(metavar="AGENT", help="name of the old agent, which the new one would replace")],
     margin: Margin = 0.05,
     on: On = None,
+    by: By = "",
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="also write the result to this file as JUnit XML")
     ] = None,
@@ -86,6 +88,8 @@ def gate(
     With a configuration it first runs the missing judgments; with an adaptive schedule it stops as soon as the games
     decide. With a store or --tournament it judges nothing. Without --on it compares the agents by the games they won.
 
+    With --by it passes only if the new agent is not shown to be worse by more than the margin on any group of queries.
+
     Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """
     if junit is not None and junit.is_file() and junit.read_bytes()[:1] not in {b"", b"<"}:
@@ -93,9 +97,10 @@ def gate(
     for out in filter(None, (junit, report)):
         require_writable(out)
     if tournament is None and source.endswith((".yaml", ".yml")):
-        board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, retry_failed, log_json)
+        board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, by, retry_failed, log_json)
     else:
-        board = compare_stored(source, tournament, new, old, on or ["pairwise"], margin)
+        with open_tournament(source, tournament) as (store, name):
+            board = stored.compare(store, name, new, old, on=on or ["pairwise"], margin=margin, by=by)
     show_gate(board, form)
     if junit is not None:
         with open_replacing(junit) as raw:
@@ -107,10 +112,10 @@ def gate(
 
 
 def _judge_and_compare(
-    config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
+    config: Path, new: str, old: str, on: list[str], margin: float, by: str, retry_failed: bool, log_json: Path | None
 ) -> GateBoard:
     loaded = load_config(config)
     with traced_to(log_json) as trace:
         return decide(
-            loaded, new, old, watching, print_part, on=on, margin=margin, retry_failed=retry_failed, trace=trace
+            loaded, new, old, watching, print_part, on=on, margin=margin, by=by, retry_failed=retry_failed, trace=trace
         )

@@ -175,7 +175,7 @@ def texts_of(queries: Collection[Query]) -> dict[str, str]:
     return texts
 
 
-_MAX_GROUPS: Final = 30
+_MAX_GROUPS: Final = 50
 """Queries are not grouped by a column with more values than this, or with more than half the number of queries."""
 
 

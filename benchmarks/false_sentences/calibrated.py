@@ -94,6 +94,24 @@ def _few(seen: Seen, said: Said) -> bool | str:
     return _figures(seen, said) if said["status"] == "unknown" and int(said["q"]) < FEW else "another status"
 
 
+@claim(
+    "calibrate: other scale",
+    rf"check unknown: Agreement of people with the judge {JUDGE} on labels: The scales differ: (?P<again>[jkl]|panel \(majority\)) gave (?P<jl>{NUMBER}) to (?P<jh>{NUMBER}), and people (?P<pl>{NUMBER}) to (?P<ph>{NUMBER}), on (?P<n>\d+) documents\. Agreement, kappa and bias mean nothing before both are on one scale; rank correlation does: Spearman's is .*",
+)
+def _other_scale(seen: Seen, said: Said) -> bool | str:
+    both, labels = seen.count.both(said["j"]), seen.count.of(said["j"])
+    values = [labels[thing] for thing in both]
+    votes = [vote for thing in both for vote in seen.count.human[thing].values()]
+    if [float(said[end]) for end in ("jl", "jh", "pl", "ph")] != [f(v) for v in (values, votes) for f in (min, max)]:
+        return "other ranges"
+    if int(said["n"]) != len(both) or said["again"] != said["j"]:
+        return f"rather {len(both)} documents"
+    outside = sum(not min(votes) <= value <= max(votes) for value in values)
+    if 2 * outside <= len(values):
+        return "most labels are within people's range"
+    return len(both) >= FEW or max(abs(value) for value in values) > 2 * max(votes) or "on too few documents"
+
+
 @claim("calibrate: chance", _OPENING + _SAYS["chance"] + _KAPPA)
 def _chance(seen: Seen, said: Said) -> bool | str:
     seen.trusted[said["j"]] = "chance"

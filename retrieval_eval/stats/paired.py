@@ -39,7 +39,7 @@ large differences.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Final, Literal, TypeAlias
 
@@ -142,7 +142,7 @@ def paired(
     signs = (int((d > _SMALLEST).sum()), int((np.abs(d) <= _SMALLEST).sum()), int((d < -_SMALLEST).sum()))
     share = np.broadcast_to(np.asarray(known, np.float64), x.shape)
     unknown = missing + float((1 - share).sum())
-    if bounds is not None:
+    if bounds is not None and d.size + missing:
         lowest, highest = np.clip((1 + np.asarray(bounds, np.float64).mean(axis=1) / reach) / 2, 0, 1).tolist()
     elif d.size + missing:
         lowest, highest = (float((share * x).sum() + figure * unknown) / (x.size + missing) for figure in (0, 1))
@@ -437,6 +437,24 @@ def holm(p: NDArray[np.float64]) -> Floats:
     corrected = np.empty(p.size)
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(factor * p[order]))
     return corrected
+
+
+def holm_levels(tests: int, rejected: Callable[[int, float], bool], level: float = 0.95) -> list[float]:
+    """The confidence level at which Holm's procedure tests each of several hypotheses by its interval.
+
+    ``rejected(test, level)`` says whether the interval at this level excludes the hypothesis. The intervals at the
+    returned levels decide as Holm's procedure does: one that excludes its hypothesis is a rejection.
+    """
+    levels, left = [level] * tests, list(range(tests))
+    while left:
+        tested = 1 - (1 - level) / len(left)
+        for test in left:
+            levels[test] = tested
+        still = [test for test in left if not rejected(test, tested)]
+        if len(still) == len(left):
+            break
+        left = still
+    return levels
 
 
 def _holm_defined(p: Floats) -> Floats:

@@ -11,11 +11,13 @@ from arena.boards.compare import OF_STAGE
 from arena.boards.quantities import WON, quantity
 from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
-from arena.present.numbers import COUNT, Number, Percent, counted
+from arena.present.numbers import COUNT, P_VALUE, Number, Percent, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table, fields
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
 
 PAIRWISE: Final = "pairwise"
@@ -28,6 +30,7 @@ SHARE: Final = Percent(1)
 """Format of a share of points; it has a decimal because the margin may have one."""
 FORM: Final = Number(3)
 SIGNED: Final = Number(3, signed=True)
+_DIFFERENCE: Final = "New minus old; for games, new's share minus one half."
 
 
 def score_sections() -> dict[str, str]:
@@ -49,6 +52,7 @@ class Compared(Struct, frozen=True):
         new, old: means over the queries on which both have a score; for games the share of points, a tie counting half.
         doubts: sentences on why the score allows no conclusion, whatever the interval.
         judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
+        differences: new minus old by query or conversation; for games, the share of points minus one half.
     """
 
     on: str
@@ -61,6 +65,7 @@ class Compared(Struct, frozen=True):
     unit: Unit = "query"
     judgments: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
     left_out: int = 0
+    differences: tuple[float, ...] = ()
 
     @property
     def verdict(self) -> GateVerdict:
@@ -110,6 +115,65 @@ class Compared(Struct, frozen=True):
         return f"{first} About {more} like these would decide it with a probability of 80%."
 
 
+class GroupCompared(Struct, frozen=True):
+    """Comparison of the new agent with the old one on one group of queries, by one score.
+
+    Attributes:
+        column, value: the group has the queries with this value in this column.
+        shrunk: the difference shrunk towards that of all queries; ``None`` without a difference.
+        few: whether the group has too few queries to be tested.
+        interaction: p-value of the hypothesis that the difference is the same in all groups of the column.
+    """
+
+    column: str
+    value: str
+    compared: Compared
+    shrunk: float | None
+    few: bool
+    interaction: float | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}={self.value}"
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the new agent is shown to be worse than its margin on this group."""
+        result, testable = self.compared.result, not (self.few or self.compared.doubts)
+        return testable and (high := result.difference.high) is not None and high < -result.margin
+
+    @property
+    def verdict(self) -> str:
+        return "too few to tell" if self.few else self.compared.verdict
+
+
+def group_table(groups: Sequence[GroupCompared]) -> Table:
+    """A row for each group and score; a group of few queries has no interval."""
+    rows = []
+    for group in groups:
+        difference = group.compared.result.difference
+        shown = Estimate(difference.value, n=difference.n) if group.few else difference
+        rows.append(
+            fields(group, "column", "value", "name", "verdict", "shrunk")
+            | fields(group.compared, "on", "title", "new", "old", "level")
+            | {"difference": shown, "queries": difference.n}
+        )
+    columns = (
+        Column("name", "Group", programs=False),
+        Column("column", ""),
+        Column("value", ""),
+        Column("on", ""),
+        Column("title", "Score", programs=False),
+        Column("queries", "Queries", COUNT, "With a figure of both agents."),
+        Column("new", "New", FORM),
+        Column("old", "Old", FORM),
+        Column("difference", "Difference", SIGNED, _DIFFERENCE, "Interval"),
+        Column("shrunk", "Shrunk", SIGNED, "Difference drawn towards that of all groups: few queries vary more."),
+        Column("verdict", "Verdict"),
+    )
+    return Table("groups", "", columns, rows)
+
+
 def in_percent(level: float) -> str:
     """A confidence level in percent, as text with up to five digits: levels of early looks are close to 100 %."""
     return f"{100 * level:.5g}%"
@@ -120,6 +184,11 @@ def _rounded(count: int) -> int:
     return -(-count // step) * step
 
 
+GROUPS: Final = (
+    "No worse overall may be worse on one kind of query. The gate fails if a group is shown to be worse than the "
+    "margin. Intervals are at the levels at which Holm's procedure tests the groups; groups of fewer than "
+    f"{FEW_QUERIES} queries are not tested."
+)
 _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
 
 
@@ -130,6 +199,8 @@ class GateBoard(Board, frozen=True):
 
     Attributes:
         tournament: name of the tournament; if the gate uses two, the tournament with the games.
+        by: name of the column whose groups of queries are compared too; empty if there is none.
+        groups: the comparison on each group, by each score; the group with the largest loss first.
     """
 
     tournament: str
@@ -138,10 +209,21 @@ class GateBoard(Board, frozen=True):
     margin: float
     scores: tuple[Compared, ...]
     notes: tuple[str, ...] = ()
+    by: str = ""
+    groups: tuple[GroupCompared, ...] = ()
+
+    @property
+    def collapsed(self) -> list[GroupCompared]:
+        return [group for group in self.groups if group.collapsed]
 
     @property
     def verdict(self) -> GateVerdict:
-        """The worst verdict of all scores; ``undecided`` ranks below ``not worse``."""
+        """The worst verdict of all scores; ``undecided`` ranks below ``not worse``.
+
+        It is ``worse`` if the new agent is shown to be worse than its margin on some group of queries.
+        """
+        if self.collapsed:
+            return "worse"
         order: Sequence[GateVerdict] = ("worse", "undecided", "not worse", "better")
         return min((score.verdict for score in self.scores), key=order.index)
 
@@ -158,15 +240,40 @@ class GateBoard(Board, frozen=True):
     def headline(self) -> str:
         if self.verdict == "undecided":
             return f"Undecided: it is not shown whether {self.new} is worse than {self.old}."
+        if self.collapsed:
+            names = listed(list(dict.fromkeys(group.name for group in self.collapsed)))
+            return f"{_STANDINGS[self.status]}: {self.new} is worse than {self.old} where {names}."
         return f"{_STANDINGS[self.status]}: {self.new} is {self.verdict} than {self.old}."
 
     def remarks(self) -> list[str]:
         games = [score.finding(self.new, self.old) for score in self.scores if score.on == PAIRWISE]
-        return [*games, *(sentence for score in self.scores for sentence in score.remarks()), *self.notes]
+        scores = (sentence for score in self.scores for sentence in score.remarks())
+        return [*games, *scores, *self._group_remarks(), *self.notes]
+
+    def _group_remarks(self) -> Iterator[str]:
+        """Sentences on the groups of queries: which collapse, which are too small, whether the group matters."""
+        for group in self.collapsed:
+            yield f"{group.name}: {group.compared.finding(self.new, self.old)}"
+        most: dict[str, int] = {}
+        for group in self.groups:
+            most[group.name] = max(most.get(group.name, 0), group.compared.result.difference.n or 0)
+        if few := [name for name, count in most.items() if count < FEW_QUERIES]:
+            units = UNITS[self.scores[0].unit]
+            named = listed([f"{name} ({counted(most[name], *units)})" for name in few])
+            yield f"Too few {units[1]} to tell: {named}."
+        shown = {group.compared.title: group.interaction for group in self.groups if group.interaction is not None}
+        if shown:
+            values = ", ".join(f"{title} p {P_VALUE.write(p)}" for title, p in shown.items())
+            yield f"Does the difference depend on {self.by}? A permutation test says: {values}."
+        if self.groups and any(score.result.difference.method == "alpha spending" for score in self.scores):
+            yield "The groups share the error probability of each look at the games."
 
     def sections(self) -> Sequence[Section]:
         blocks: list[Block] = [Remarks([self.headline]), self.table(), Remarks(self.remarks()), self.picture()]
-        return [Section("gate", "New against old", "Is the new agent worse than the old one?", blocks)]
+        gate = Section("gate", "New against old", "Is the new agent worse than the old one?", blocks)
+        if not self.groups:
+            return [gate]
+        return [gate, Section("groups", "By group of queries", GROUPS, [group_table(self.groups)])]
 
     def table(self) -> Table:
         rows = [
@@ -181,7 +288,7 @@ class GateBoard(Board, frozen=True):
             Column("title", "Score", programs=False),
             Column("new", "New", FORM),
             Column("old", "Old", FORM),
-            Column("difference", "Difference", SIGNED, "New minus old; for games, new's share minus one half.", level),
+            Column("difference", "Difference", SIGNED, _DIFFERENCE, level),
             Column(
                 "queries", units.capitalize(), COUNT, f"{units.capitalize()} with a figure of both; each counts once."
             ),
@@ -202,15 +309,23 @@ class GateBoard(Board, frozen=True):
 
     def json(self) -> Any:
         own = fields(self, "tournament", "new", "old", "margin", "verdict", "passed")
-        return own | {"scores": [_json(score) for score in self.scores], "notes": list(self.notes)}
+        own |= {"scores": [_json(score) for score in self.scores], "notes": list(self.notes)}
+        groups = [
+            fields(group, "column", "value", "verdict", "collapsed", "shrunk", "interaction")
+            | fields(group.compared, "on", "new", "old", "level")
+            | fields(group.compared.result.difference, "low", "high")
+            | {"difference": group.compared.result.difference.value, "queries": group.compared.result.difference.n}
+            for group in self.groups
+        ]
+        return own | ({"by": self.by, "groups": groups} if self.by else {})
 
     def markdown(self) -> str:
         from arena.present import files
 
         headline = files.sentence(self.headline, "md").strip()
-        return f"### {headline}\n\n{files.markdown(self.table())}" + "".join(
-            files.sentence(sentence, "md") for sentence in self.remarks()
-        )
+        groups = f"\n{files.markdown(group_table(self.groups))}" if self.groups else ""
+        sentences = "".join(files.sentence(sentence, "md") for sentence in self.remarks())
+        return f"### {headline}\n\n{files.markdown(self.table())}{sentences}{groups}"
 
     def junit(self) -> str:
         """JUnit XML with a test case per score; ``worse`` is a failure, ``undecided`` an error."""
@@ -222,11 +337,15 @@ class GateBoard(Board, frozen=True):
             details = "\n".join([score.finding(self.new, self.old), *score.remarks()])
             name = f"{self.new} against {self.old} on {score.on}"
             cases.append(Case(name, score.verdict, details, kinds.get(score.verdict, "")))
+        for group in self.groups:  # a group fails the gate only if it is shown to be worse than the margin
+            name = f"{self.new} against {self.old} on {group.compared.on}, {group.name}"
+            details = group.compared.finding(self.new, self.old)
+            cases.append(Case(name, group.verdict, details, "failure" if group.collapsed else ""))
         return junit("ragleague gate", cases)
 
     def __repr__(self) -> str:
         lines = [line for score in self.scores for line in (score.finding(self.new, self.old), *score.remarks())]
-        return "\n".join([self.headline, *lines, *self.notes])
+        return "\n".join([self.headline, *lines, *self._group_remarks(), *self.notes])
 
     def _repr_markdown_(self) -> str:
         return self.markdown()

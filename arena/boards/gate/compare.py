@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Final
@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
-from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, GateBoard, section_of
+from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, GateBoard, GroupCompared, section_of
 from arena.config.settings import StoredSettings
+from arena.data.dataset import Dataset, groupings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.adaptive import outcomes_of
@@ -31,8 +32,9 @@ from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Bools
-from retrieval_eval.stats.bootstrap import Clusters, units_of
-from retrieval_eval.stats.paired import Paired, level_of_look, paired
+from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
+from retrieval_eval.stats.groups import interaction, shrunk
+from retrieval_eval.stats.paired import Paired, holm_levels, level_of_look, paired
 from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
@@ -51,13 +53,19 @@ def compare(
     on: str | Sequence[str] = (),
     margin: float = MARGIN,
     looks: Sequence[float] = (),
+    by: str = "",
 ) -> GateBoard:
     """Compare two agents by the judgments in the store; runs no judge.
 
     ``on`` names scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, or a measure such as
     ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
     worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
-    gives in ``looks`` the share of all queries judged at each test so far.
+    gives in ``looks`` the share of all queries judged at each test so far. ``by`` names a column of the queries: the
+    agents are then compared on each of its groups too, and a group on which the new agent is worse by more than the
+    margin fails the gate. Each score's groups share its error probability (Holm).
+
+    Raises:
+        InputError: an agent, a score or a column does not exist, or the margin is out of range.
     """
     settings, games = store.settings(tournament), cached_games(store, tournament)
     answered, known = store.answered(tournament)
@@ -74,20 +82,31 @@ def compare(
         means = {
             names.get(method.name, method.name): method for method in means_of(store, tournament, data, every=every)
         }
-    scores = []
-    for name in dict.fromkeys(requested or [*pairwise, *means]):
-        if name == PAIRWISE and pairwise:
-            scores.append(_by_games(games, settings, answered, (new, old), margin, looks=looks))
-        elif name in means:
-            method = replace(means[name], name=name)
-            if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
-                method = _with_queries(method, {query for query, agent in answered if agent in (new, old)})
-            scores.append(_by_score(method, (new, old), margin, games.clusters))
-        else:
-            available = [*pairwise, *means]
-            raise InputError(
-                f"--on {name}: no such score{nearest(name, available) if available else ': nothing is judged yet'}"
-            )
+
+    def on_queries(name: str, level: float, queries: frozenset[str] | None = None) -> Compared:
+        """Compare by one score, on all queries or on some of them."""
+        answers = answered if queries is None else frozenset(key for key in answered if key[0] in queries)
+        if name == PAIRWISE:
+            return _by_games(games, settings, answers, (new, old), margin, level=level, looks=looks, queries=queries)
+        method = replace(means[name], name=name)
+        if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
+            method = _with_queries(method, {query for query, agent in answered if agent in (new, old)})
+        method = method if queries is None else method.among(queries)
+        return _by_score(method, (new, old), margin, games.clusters, level)
+
+    available = [*pairwise, *means]
+    for name in dict.fromkeys(requested):
+        if name not in available:
+            hint = nearest(name, available) if available else ": nothing is judged yet"
+            raise InputError(f"--on {name}: no such score{hint}")
+    levels = {name: _level(settings, name) for name in requested or available}
+    scores = [on_queries(name, level) for name, level in levels.items()]
+    groups = queries_by_group(data(), by) if by else {}
+    of_groups = [
+        group
+        for name, level in levels.items()
+        for group in _by_group(by, groups, level, margin, partial(on_queries, name))
+    ]
     left_out = settings.left_out if store.only is None else 0
     scores = [
         replace(score, doubts=(*score.doubts, *_without_card(score.on, settings)), left_out=left_out)
@@ -96,7 +115,73 @@ def compare(
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
-    return GateBoard(tournament, new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if no_model else ())
+    notes = (f"{NO_MODEL}.",) if no_model else ()
+    return GateBoard(tournament, new, old, margin, tuple(scores), notes, by, tuple(of_groups))
+
+
+def queries_by_group(data: Dataset, column: str) -> dict[str, frozenset[str]]:
+    """The queries of each group, by the value of a column.
+
+    Raises:
+        InputError: no column of this name divides the queries into groups.
+    """
+    groups = groupings(data.queries.values())
+    if column not in groups:
+        columns = {name for query in data.queries.values() for name in query.metadata}
+        if column in columns:
+            why = f"{column!r} does not group the queries: it has one value, or too many"
+        else:
+            why = f"no column {column!r} of the queries{nearest(column, groups) if groups else ' makes groups'}"
+        raise InputError(f"--by: {why}")
+    return {
+        value: frozenset(name for name, query in data.queries.items() if query.metadata.get(column) == value)
+        for value in groups[column]
+    }
+
+
+def _level(settings: StoredSettings, on: str) -> float:
+    """The confidence level of a comparison by this score."""
+    if on == PAIRWISE and settings.adaptive and settings.pairwise is not None:
+        return settings.pairwise.schedule.confidence or LEVEL
+    return LEVEL
+
+
+def _by_group(
+    column: str,
+    groups: Mapping[str, frozenset[str]],
+    level: float,
+    margin: float,
+    on_queries: Callable[[float, frozenset[str]], Compared],
+) -> list[GroupCompared]:
+    """Compare on each group, the group with the largest loss first; groups of few queries are not tested.
+
+    Estimates shrunk towards the overall difference give the order, as the worst of several groups looks worse than it
+    is. The raw differences with Holm's correction decide.
+    """
+    counted_groups = {value: on_queries(level, queries) for value, queries in groups.items()}
+    tested = [value for value, group in counted_groups.items() if (group.result.difference.n or 0) >= FEW_QUERIES]
+
+    def collapses(test: int, corrected: float) -> bool:
+        difference = on_queries(corrected, groups[tested[test]]).result.difference
+        return difference.high is not None and difference.high < -margin
+
+    levels = dict(zip(tested, holm_levels(len(tested), collapses, level), strict=True))
+    values = [(number, figure) for number, group in enumerate(counted_groups.values()) for figure in group.differences]
+    number, figures = np.array([number for number, _ in values], np.int64), np.array([figure for _, figure in values])
+    means = dict(zip(counted_groups, shrunk(figures, number).tolist(), strict=False)) if values else {}
+    p = interaction(figures, number) if values else None
+    of_groups = [
+        GroupCompared(
+            column,
+            value,
+            on_queries(levels[value], groups[value]) if value in levels else group,
+            None if math.isnan(mean := means.get(value, math.nan)) else mean,
+            value not in levels,
+            p,
+        )
+        for value, group in counted_groups.items()
+    ]
+    return sorted(of_groups, key=lambda group: math.inf if group.shrunk is None else group.shrunk)
 
 
 def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:
@@ -143,11 +228,15 @@ def _by_games(
     pair: tuple[str, str],
     margin: float,
     *,
+    level: float,
     looks: Sequence[float],
+    queries: frozenset[str] | None = None,
 ) -> Compared:
     """Compare two agents by their games; all games on one query, in any order and by any judge, count as one value."""
     new, old = pair
     rows = games.of_agent(new) & games.of_agent(old)
+    if queries is not None:
+        rows &= games.of_query(*(queries & set(games.queries)))
     common = _queries(games, rows)
     # A query that only one of the two answered has no game, and its outcome is unknown.
     one_answer = {query for query, agent in answered if agent == new} ^ {
@@ -164,11 +253,8 @@ def _by_games(
         why = f"no game between {new} and {old} has a verdict" if wanted else f"{new} and {old} never met"
         judgments = (_missing_verdicts(games, rows),) * 2
         doubt = f"{why}. Run the tournament to judge them."
-        return Compared(PAIRWISE, None, None, no_games, LEVEL, (doubt,), judgments=judgments)
+        return Compared(PAIRWISE, None, None, no_games, level, (doubt,), judgments=judgments)
     outcomes = outcomes_of(rated, pair).score
-    level = LEVEL
-    if settings.adaptive and settings.pairwise is not None:
-        level = settings.pairwise.schedule.confidence or LEVEL
     missing = len(turns) - outcomes.size
     judged = Counter(games.clusters.get(query, query) for query in _queries(games, rows & games.played))
     verdict_shares = _verdict_shares(games, rows)
@@ -190,9 +276,12 @@ def _by_games(
         *_missing_turns(judged, turns),
         *_look_notes(result, looks, unit),
     )
-    level = level_of_look(looks, level) if looks else level
     judgments = (_missing_verdicts(games, rows),) * 2
-    return Compared(PAIRWISE, share, 1 - share, result, level, tuple(_doubts(games, rows, new)), notes, unit, judgments)
+    doubts = tuple(_doubts(games, rows, new))
+    shown = level_of_look(looks, level) if looks else level
+    return Compared(
+        PAIRWISE, share, 1 - share, result, shown, doubts, notes, unit, judgments, differences=tuple(outcomes - 0.5)
+    )
 
 
 def _missing_verdicts(games: GameTable, rows: Bools) -> tuple[int, int]:
@@ -278,14 +367,14 @@ def _unit(clusters: Clusters) -> Unit:
     return "conversation" if clusters else "query"
 
 
-def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clusters) -> Compared:
+def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clusters, level: float) -> Compared:
     """Compare two agents by a score of each answer or list of documents; the turns of a conversation are averaged."""
     name, unit = means.name, _unit(clusters)
     scored = [agent for agent in pair if agent in means.agents]
     if len(scored) < 2:
         unscored = listed([agent for agent in pair if agent not in scored])
         no_scores = paired([], margin, missing=len({*units_of(means.queries, clusters).tolist()}))
-        return Compared(name, None, None, no_scores, LEVEL, (f"nothing is known of {unscored}.",), unit=unit)
+        return Compared(name, None, None, no_scores, level, (f"nothing is known of {unscored}.",), unit=unit)
     rows = [means.agents.index(agent) for agent in pair]
     new, old = means.values[rows]
     judgments = (means.missing(pair[0]), means.missing(pair[1]))
@@ -314,18 +403,21 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
     ends = np.where(np.isnan(ends), [[-reach], [reach]], ends)
     bounds = np.array([np.bincount(query_unit, differences, units) / turns for differences in ends])
     missing = units - new.size
-    result = paired(new - old, margin, missing=missing, bounds=bounds, reach=reach, level=LEVEL)
+    result = paired(new - old, margin, missing=missing, bounds=bounds, reach=reach, level=level)
     notes = [*_missing_judgments(means, pair, clusters)]
     if not new.size:
         doubt = f"no {UNITS[unit][0]} has a score of both."
-        return Compared(name, None, None, result, LEVEL, (doubt,), tuple(notes), unit, judgments)
+        return Compared(name, None, None, result, level, (doubt,), tuple(notes), unit, judgments)
     doubts = []
     if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
         doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
     missing_turns = _missing_turns(*(dict(enumerate(counts.tolist())) for counts in (judged, turns)))
     notes = [*([f"{_missing(missing, unit)}."] if missing else []), *missing_turns, *notes]
     means_of_both = float(new.mean()), float(old.mean())
-    return Compared(name, *means_of_both, result, LEVEL, tuple(doubts), tuple(notes), unit, judgments)
+    differences = tuple((new - old).tolist())
+    return Compared(
+        name, *means_of_both, result, level, tuple(doubts), tuple(notes), unit, judgments, differences=differences
+    )
 
 
 def _missing_judgments(means: Scores, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:

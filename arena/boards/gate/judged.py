@@ -43,6 +43,7 @@ def decide(
     *,
     on: Sequence[str] = (PAIRWISE,),
     margin: float = MARGIN,
+    by: str = "",
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
 ) -> GateBoard:
@@ -77,11 +78,17 @@ def decide(
     if other_scores:
         judge_stages(stages=other_stages)
     if adaptive:
-        boards = [_by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)]
+        boards = [
+            _by_batch(config, new, old, progress, say, margin=margin, by=by, retry_failed=retry_failed, trace=trace)
+        ]
     if other_scores:
         with closing(Store.open(config.store)) as store:
-            boards.append(compare(store, config.name, new, old, on=other_scores, margin=margin))
-    return replace(boards[0], scores=tuple(score for board in boards for score in board.scores))
+            boards.append(compare(store, config.name, new, old, on=other_scores, margin=margin, by=by))
+    return replace(
+        boards[0],
+        scores=tuple(score for board in boards for score in board.scores),
+        groups=tuple(group for board in boards for group in board.groups),
+    )
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:
@@ -112,6 +119,7 @@ def _by_batch(
     say: Callable[[RunPart], None],
     *,
     margin: float,
+    by: str,
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
 ) -> GateBoard:
@@ -142,7 +150,7 @@ def _by_batch(
         with closing(Store.open(batch_config.store)) as store:
             sizes = sorted({*_earlier_looks(store, batch_config.name, most), games})
             looks = [size / most for size in sizes if size <= games]
-            board = compare(store, batch_config.name, new, old, on=PAIRWISE, margin=margin, looks=looks)
+            board = compare(store, batch_config.name, new, old, on=PAIRWISE, margin=margin, looks=looks, by=by)
             settings = store.settings(batch_config.name)
             without_card = bool(lacking_cards(settings, VERDICT, datetime.now(UTC).date()))
         unfinished = any(stage.left for stage in summary.stages.values())

@@ -9,10 +9,11 @@ import numpy as np
 from msgspec import Struct
 
 from arena.boards.compare import OF_STAGE
-from arena.boards.gate.board import FORM, MARGIN, PAIRWISE, SHARE, SIGNED
+from arena.boards.gate.board import FORM, GROUPS, MARGIN, PAIRWISE, SHARE, SIGNED, GroupCompared, group_table
+from arena.boards.gate.compare import compare
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import COUNT, Number, Percent, counted
+from arena.present.numbers import Number, Percent, counted
 from arena.present.picture import nowhere
 from arena.present.table import Column, Table, fields
 from arena.results.cache import cached_games
@@ -22,12 +23,8 @@ from arena.results.ratings import Group, of_group
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.types import Query
-from retrieval_eval.stats.bootstrap import units_of
-from retrieval_eval.stats.paired import Paired, paired
 
 _SIGNED_SHARE: Final = Percent(1, signed=True)
-_FEWEST: Final = 10
-"""Smallest number of queries of a group for which two agents are compared on it."""
 
 
 class QueryPair(Struct, frozen=True):
@@ -42,23 +39,13 @@ class QueryPair(Struct, frozen=True):
         return self.new - self.old
 
 
-class GroupPair(Struct, frozen=True):
-    """Two agents compared on queries with ``value`` in the metadata ``column``; no ``result`` for too few queries."""
-
-    column: str
-    value: str
-    queries: int
-    result: Paired | None
-
-
 class PairBoard(Board, frozen=True, eq=False):
     """Two agents compared by one score, by group of queries and query by query.
 
     Attributes:
         margin: how much worse the new agent may be on a group and still pass.
         pairs: the queries with a score of both agents, the new agent's largest losses first.
-        groups: the comparison on each group of queries; intervals hold for all groups by one column of the queries
-            together (Bonferroni).
+        groups: the comparison on each group of queries by each column, as ``compare(by=COLUMN)`` makes it.
     """
 
     new: str
@@ -66,7 +53,7 @@ class PairBoard(Board, frozen=True, eq=False):
     on: str
     margin: float
     pairs: Sequence[QueryPair]
-    groups: Sequence[GroupPair]
+    groups: Sequence[GroupCompared]
     costs: CostBoard
     queries: Mapping[str, Query]
 
@@ -80,11 +67,7 @@ class PairBoard(Board, frozen=True, eq=False):
     @property
     def collapsed(self) -> str:
         """A warning if the new agent is worse in some group by more than chance; empty if there is none."""
-        names = [
-            f"{group.column} {group.value}"
-            for group in self.groups
-            if group.result is not None and (high := group.result.difference.high) is not None and high < 0
-        ]
+        names = [f"{group.column} {group.value}" for group in self.groups if group.verdict == "worse"]
         return f"Worse than {self.old} by more than chance: {', '.join(names)}." if names else ""
 
     def sections(self) -> Sequence[Section]:
@@ -92,8 +75,7 @@ class PairBoard(Board, frozen=True, eq=False):
 
     def details(self) -> list[Section]:
         """Sections on groups of queries and on costs; each is left out if it would be empty."""
-        lead = "No worse overall may be worse on one kind of query. Intervals hold for all groups of a column together."
-        groups = Section("groups", "By group of queries", lead, [self.group_table()])
+        groups = Section("groups", "By group of queries", GROUPS, [group_table(self.groups)])
         return [*([groups] if self.groups else []), *self.costs.sections()]
 
     def scores_line(self, pair: QueryPair) -> str:
@@ -104,22 +86,6 @@ class PairBoard(Board, frozen=True, eq=False):
     @property
     def _forms(self) -> tuple[Number, Number]:
         return (SHARE, _SIGNED_SHARE) if self.on == PAIRWISE else (FORM, SIGNED)
-
-    def group_table(self) -> Table:
-        too_few = {"difference": None, "verdict": f"too few, below {_FEWEST}"}
-        rows = [
-            fields(group, "column", "value", "queries") | too_few | fields(group.result, "difference", "verdict")
-            for group in self.groups
-        ]
-        meaning = "New's share of the points, less one half." if self.on == PAIRWISE else "New minus old."
-        columns = (
-            Column("column", "Column"),
-            Column("value", "Group"),
-            Column("queries", "Queries", COUNT, "With a score of both agents."),
-            Column("difference", "Difference", SIGNED, meaning, "Interval for all groups together"),
-            Column("verdict", "Verdict", meaning=f"By the same margin, {self.margin:g}."),
-        )
-        return Table("groups", "", columns, rows)
 
     def query_table(self, link: Callable[[str], str] = nowhere) -> Table:
         form, signed = self._forms
@@ -149,34 +115,22 @@ def pair_board(
     if on == PAIRWISE:
         games = cached_games(store, tournament)
         scores = _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old)
-        clusters, reach = games.clusters, 0.5
     else:
         every = means_of(store, tournament, lambda: data, every=True)
         means = next(means for means in every if means.name == OF_STAGE.get(on, on))
-        low, high = means.scale or (0.0, 1.0)
-        scores, clusters, reach = {}, means.clusters, high - low
+        scores = {}
         if new in means.agents and old in means.agents:
             both = means.values[[means.agents.index(new), means.agents.index(old)]].T.tolist()
             scores = dict(zip(means.queries, map(tuple, both), strict=True))
     pairs = [
         QueryPair(name, *both) for name, both in scores.items() if name in data.queries and not np.isnan(both).any()
     ]
-    differences = {pair.query_id: pair.new - 0.5 if on == PAIRWISE else pair.difference for pair in pairs}
-
-    def on_group(column: str, value: str, groups: int) -> GroupPair:
-        members = [name for name, query in data.queries.items() if query.metadata.get(column) == value]
-        known = [name for name in members if name in differences]
-        unit = units_of(known, clusters)
-        counts = np.bincount(unit)
-        if counts.size < _FEWEST:
-            return GroupPair(column, value, len(known), None)
-        means = np.bincount(unit, [differences[name] for name in known]) / counts
-        missing = len(np.unique(units_of(members, clusters))) - means.size
-        result = paired(means, margin, missing=missing, reach=reach, level=1 - 0.05 / groups)
-        return GroupPair(column, value, len(known), result)
-
-    columns = groupings(data.queries.values()).items()
-    groups = [on_group(column, value, len(values)) for column, values in columns for value in values]
+    columns = groupings(data.queries.values())
+    groups = [
+        group
+        for column in columns
+        for group in compare(store, tournament, new, old, on=on, margin=margin, by=column).groups
+    ]
     costs = [costs for costs in agent_costs(data, {}) if costs.agent in (new, old)]
     return PairBoard(
         new,

@@ -20,12 +20,12 @@ from tests.support.sample_store import write_store
 
 def board_of(path: Path, cli: CLI, new_wins: dict[str, Sequence[bool]]) -> PairBoard:
     """The board of a tournament in which ``new`` wins or loses against ``old`` on each query of a topic."""
-    lines, queries = ["qid,agent_a,agent_b,verdict,order"], ["qid,query,topic"]
+    lines, queries = ["qid,agent_a,agent_b,verdict"], ["qid,query,topic"]
     for topic, wins in new_wins.items():
         for number, won in enumerate(wins):
             name = f"{topic}{number}"
             queries.append(f"{name},What is {name}?,{topic}")
-            lines += [f"{name},new,old,{'A' if won else 'B'},ab", f"{name},old,new,{'B' if won else 'A'},ba"]
+            lines += [f"{name},new,old,{'A' if won else 'B'}", f"{name},old,new,{'B' if won else 'A'}"]
     (path / "v.csv").write_text("\n".join(lines), encoding="utf-8")
     (path / "q.csv").write_text("\n".join(queries), encoding="utf-8")
     imported = cli("import", "verdicts", path / "v.csv", "--queries", path / "q.csv", "--store", path / "s.db")
@@ -37,14 +37,23 @@ def board_of(path: Path, cli: CLI, new_wins: dict[str, Sequence[bool]]) -> PairB
 def test_a_collapse_on_one_topic_is_named_though_all_topics_together_are_even(tmp_path: Path, cli: CLI) -> None:
     lost = [number % 50 < 11 for number in range(50)]  # 22 : 78
     board = board_of(tmp_path, cli, {"billing": lost, "setup": [not won for won in lost], "rare": [True, False]})
-    verdicts = {group.value: group.result and group.result.verdict for group in board.groups}
-    assert verdicts == {"billing": "worse", "rare": None, "setup": "better"}
+    verdicts = {group.value: group.verdict for group in board.groups}
+    assert verdicts == {"billing": "worse", "rare": "too few to tell", "setup": "better"}
     assert board.collapsed == "Worse than old by more than chance: topic billing."
     assert board.finding == "new does worse than old on 51 of 102 queries, better on 51, alike on the others."
     assert [pair.query_id for pair in board.pairs[:2]] == ["billing11", "billing12"], "the largest losses first"
     assert (board.pairs[0].new, board.pairs[0].old, board.pairs[-1].difference) == (0, 1, 1)
-    rows = {row["value"]: row for row in board.group_table().rows}
-    assert (rows["rare"]["verdict"], rows["rare"]["difference"]) == ("too few, below 10", None)
+    assert [group.value for group in board.groups] == ["billing", "rare", "setup"], "the largest loss first"
+    assert all(group.interaction and group.interaction < 0.001 for group in board.groups)
+    with closing(Store.open(str(tmp_path / "s.db"))) as store:
+        gate = compare(store, "v", "new", "old", on=PAIRWISE, by="topic")
+    assert (gate.verdict, gate.status) == ("worse", 1), "all topics together are even"
+    assert gate.headline == "Failed: new is worse than old where topic=billing."
+    assert "Too few queries to tell: topic=rare (2 queries)." in gate.remarks()
+    rows = {row["name"]: row for row in gate.tables()[1].rows}
+    assert (rows["topic=rare"]["verdict"], rows["topic=rare"]["difference"].low) == ("too few to tell", None)
+    assert rows["topic=billing"]["difference"].value == pytest.approx(0.22 - 0.5)
+    assert rows["topic=billing"]["difference"].high < -0.05
 
 
 def test_one_group_of_a_column_is_judged_more_strictly_than_it_would_be_alone(tmp_path: Path, cli: CLI) -> None:
@@ -53,7 +62,7 @@ def test_one_group_of_a_column_is_judged_more_strictly_than_it_would_be_alone(tm
     (group,) = (group for group in board.groups if group.value == "t3")
     with closing(Store.open(str(tmp_path / "s.db"))) as store:
         alone = compare(of_group(store, "v", ("topic", "t3")), "v", "new", "old", on=PAIRWISE).scores[0].result
-    together = group.result and group.result.difference
+    together = group.compared.result.difference
     assert together is not None
     assert together.value == alone.difference.value
     assert together.high - together.low > 1.1 * (alone.difference.high - alone.difference.low)  # type: ignore[operator]

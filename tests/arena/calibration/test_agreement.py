@@ -226,6 +226,23 @@ def test_labels_beyond_those_of_people_are_named_and_counted() -> None:
     assert not outside_scale(compare("labels", {"judge": judge[:2]}, said, QUICK).judges["judge"])
 
 
+@pytest.mark.parametrize(
+    ("judge", "people", "differ"),
+    [
+        ((0, 1, 1), (2, 2, 2), False),  # three documents of one label show no scale
+        ((0, 3, 0), (1, 2, 1), False),
+        ((20, 90, 70), (1, 5, 3), True),
+        ((0.2, 0.9, 0.7), (1, 5, 3), True),
+        ((0, 1) * 6, (2, 3) * 6, True),
+    ],
+)
+def test_few_items_tell_scales_apart_only_where_they_are_far_apart(judge: Any, people: Any, differ: bool) -> None:
+    own, said = (
+        [Opinion(f"q{n}", ("d",), who, v) for n, v in enumerate(xs)] for who, xs in (("j", judge), ("ann", people))
+    )
+    assert compare("labels", {"j": own}, said, QUICK).judges["j"].other_scale is differ
+
+
 def test_a_panels_gain_on_peoples_ties_is_told_from_the_rest() -> None:
     # On two ties the judges differ, so the panel ties; on one win one judge errs, so the panel ties too, wrongly.
     people, one, two = (0, 0, 1, 1, 1), (1, 1, 1, 1, 1), (-1, -1, 1, 1, -1)
