@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
@@ -27,7 +27,8 @@ from arena.cli.main import main
 from arena.results.cache import cached_leaderboard
 from arena.results.scores import means_of
 from arena.store import Store
-from tests.golden.worlds import write_whole
+from retrieval_eval.data.tables import write_rows
+from tests.golden.worlds import write_demo, write_whole
 from tests.support.outputs import (
     Fault,
     Reading,
@@ -47,28 +48,40 @@ TURNS = (1, 4, 2, 3)
 """Queries of each conversation; they differ, so that a mean over conversations is another one."""
 
 
-@pytest.fixture(scope="module", params=["queries", "conversations"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with games, grades, exam, nuggets, labels, citations, people's votes and people's grades."""
+class World(NamedTuple):
+    folder: Path
+    yaml: str
+    name: str
+
+    @property
+    def config(self) -> Path:
+        return self.folder / self.yaml
+
+    @property
+    def location(self) -> str:
+        return str(self.folder / f"{self.name}.db")
+
+
+@pytest.fixture(scope="module", params=["demo", "conversations"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The demo, whose exam is on some queries; and conversations with every stage, people's votes and grades."""
     folder = tmp_path_factory.mktemp(request.param)
-    write_whole(folder)
-    if request.param == "conversations":
+    if request.param == "demo":
+        write_demo(folder)
+        found, commands = World(folder, "tournament.yaml", "rag-handbook"), [["run", folder / "tournament.yaml"]]
+    else:
+        write_whole(folder)
         path = folder / "queries.csv"
         rows = [*csv.DictReader(io.StringIO(path.read_text("utf-8")))]
         turns = [(f"c{at}", turn) for at, size in enumerate(TURNS) for turn in range(1, size + 1)]
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [*rows[0], "conversation", "turn"])
-            writer.writeheader()
-            writer.writerows(
-                {**row, "conversation": name, "turn": turn} for row, (name, turn) in zip(rows, turns, strict=True)
-            )
-    for command in (
-        ["run", folder / "whole.yaml"],
-        ["import", "votes", folder / "people.csv", "--store", folder / "whole.yaml"],
-        ["import", "votes", folder / "graded.csv", "--store", folder / "whole.yaml"],
-    ):
+        rows = [{**row, "conversation": name, "turn": turn} for row, (name, turn) in zip(rows, turns, strict=True)]
+        write_rows(path, list(rows[0]), rows)
+        found = World(folder, "whole.yaml", "whole")
+        files = (folder / "people.csv", folder / "graded.csv")
+        commands = [["run", found.config], *(["import", "votes", file, "--store", found.config] for file in files)]
+    for command in commands:
         said(command)
-    return folder
+    return found
 
 
 def said(command: list[Any]) -> str:
@@ -83,23 +96,25 @@ def said(command: list[Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def store(world: Path) -> Iterator[Store]:
-    with closing(Store.open(str(world / "whole.db"))) as opened:
+def store(world: World) -> Iterator[Store]:
+    with closing(Store.open(world.location)) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def known(store: Store) -> list[Reading]:
+def known(world: World, store: Store) -> list[Reading]:
     """Every figure of the agents, from the scores themselves."""
-    board, found = cached_leaderboard(store, "whole"), list[Reading]()
+    board, found = cached_leaderboard(store, world.name), list[Reading]()
     assert board.ratings is not None
     for row in board.ratings.agents:
         found.append(figure("known", "Rating", row.agent, row.bt, row.bt_low, row.bt_high))
         if row.elo is not None:
             found.append(figure("known", "Elo", row.agent, row.elo))
-    queries = query_board(store, "whole")
+    queries = query_board(store, world.name)
     means = {WON: queries.means(WON)}
-    means |= {own.name: own.means for own in means_of(store, "whole", partial(store.dataset, "whole"), every=True)}
+    means |= {
+        own.name: own.means for own in means_of(store, world.name, partial(store.dataset, world.name), every=True)
+    }
     assert board.nuggets is not None
     means |= {own.name: own.means for own in board.nuggets.answers.scores}
     for name, by_agent in means.items():
@@ -109,22 +124,22 @@ def known(store: Store) -> list[Reading]:
 
 
 @pytest.fixture(scope="module")
-def readings(world: Path, store: Store) -> list[Reading]:
+def readings(world: World, store: Store) -> list[Reading]:
     """The figures of every page, report, published page, terminal output, CSV and JSON."""
-    config = world / "whole.yaml"
-    found = [*_of_boards(store), *_of_commands(config), *_of_pages(world, store)]
-    publish(store, "whole", world / "site", "whole.db")
-    for path in sorted((world / "site").rglob("*.html")):
+    config = world.config
+    found = [*_of_boards(world, store), *_of_commands(config), *_of_pages(world, store)]
+    publish(store, world.name, world.folder / "site", world.location)
+    for path in sorted((world.folder / "site").rglob("*.html")):
         if path.parent.name != "queries":
             found += of_html(f"site {path.stem}", path.read_text("utf-8"))
     return [_in_family(own) for own in found if _of_all(own)]
 
 
-def _of_boards(store: Store) -> Iterator[Reading]:
-    board = with_people(store, cached_leaderboard(store, "whole"))
+def _of_boards(world: World, store: Store) -> Iterator[Reading]:
+    board = with_people(store, cached_leaderboard(store, world.name))
     yield from of_sections("brief", board.brief())
     yield from of_sections("details", board.sections())
-    compared = compare_board(store, "whole")
+    compared = compare_board(store, world.name)
     yield from of_ways(compared.json()["ways"])
     for pair in compared.methods.pairs:
         yield _tau("compare.json", pair.first, pair.second, pair.kendall.value, pair.kendall.low, pair.kendall.high)
@@ -162,8 +177,8 @@ def _of_calibration(shape: Any) -> Iterator[Reading]:
             yield figure("json", quantity(name).title, agent, score)
     for pair in shape["methods"]["pairs"]:
         yield _tau("json", pair["first"], pair["second"], *(pair[f"kendall{end}"] for end in ("", "_low", "_high")))
-    verdicts = next(own for own in shape["comparisons"] if own["level"] == "verdicts")
-    for row in verdicts["judges"]["words"]["estimates"]["figures"]:
+    of_verdicts = [own for own in shape["comparisons"] if own["level"] == "verdicts"]
+    for row in (row for own in of_verdicts for row in own["judges"]["words"]["estimates"]["figures"]):
         yield figure("json", "Win rate", row["name"], row["judge"], row["judge_low"], row["judge_high"])
 
 
@@ -172,15 +187,15 @@ def _tau(where: str, first: str, second: str, value: float | None, low: float | 
     return figure(where, "Kendall's tau", of, value, low, high)
 
 
-def _of_pages(world: Path, store: Store) -> Iterator[Reading]:
+def _of_pages(world: World, store: Store) -> Iterator[Reading]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(LOCATION_VARIABLE, str(world / "whole.db"))
+        patch.setenv(LOCATION_VARIABLE, world.location)
         st.cache_resource.clear()
         yield from _of_page("leaderboard", page("leaderboard"))
         yield from _of_page("compare", unfolded(page("compare"), "tables"))
         for view in ("checks", "people", "corrected", "style"):
             yield from _of_page(view, page(view))
-        board = query_board(store, "whole")
+        board = query_board(store, world.name)
         for agent in board.standings.agents:
             yield from of_figures("page agent", agent, _html(page("queries", agent=agent)))
         st.cache_resource.clear()
@@ -216,10 +231,19 @@ def _in_family(reading: Reading) -> Reading:
 def test_no_output_names_or_counts_one_thing_in_two_ways(readings: list[Reading], known: list[Reading]) -> None:
     assert [_said(fault) for fault in faults(readings, known)] == []
     outputs = {own.where.split(":")[0] for own in readings}
-    pages = {f"page {name}" for name in ("leaderboard", "compare", "people", "agent")}
+    pages = {f"page {name}" for name in ("leaderboard", "compare", "style", "agent")}
     assert outputs >= {"brief", "details", "calibrate", "csv", "json", "site index", *pages}
     names = {own.name for own in readings}
-    assert names >= {"Rating", "Elo", "Win rate", "EXAM-Cover", "Nuggets V strict", "Mean grade", "nDCG@10", "Kappa"}
+    assert names >= {
+        "Rating",
+        "Elo",
+        "Win rate",
+        "EXAM-Cover",
+        "Nuggets V strict",
+        "Mean grade",
+        "nDCG@10",
+        "Kendall's tau",
+    }
     assert len(readings) > 1000
 
 
@@ -268,23 +292,23 @@ def _said(fault: Fault) -> str:
     return f"{fault.kind}: {tuple(fault.first)} and {tuple(fault.second)}"
 
 
-def test_counts_of_checks_add_up_and_are_the_same_everywhere(world: Path, store: Store) -> None:
-    board: TournamentBoard = with_people(store, cached_leaderboard(store, "whole"))
-    trust = json.loads(said(["leaderboard", world / "whole.yaml", "--format", "json"]))["trust"]
+def test_counts_of_checks_add_up_and_are_the_same_everywhere(world: World, store: Store) -> None:
+    board: TournamentBoard = with_people(store, cached_leaderboard(store, world.name))
+    trust = json.loads(said(["leaderboard", world.config, "--format", "json"]))["trust"]
     assert trust["passed"] + trust["failed"] + trust["not_known"] == trust["checks"] == len(trust["by_check"])
     words = (
         f"{trust['passed']} of {trust['checks']} trust checks passed, {trust['failed']} failed, "
         f"{trust['not_known']} not known."
     )
-    assert words in " ".join(said(["leaderboard", world / "whole.yaml"]).split())
-    assert words in said(["leaderboard", world / "whole.yaml", "--details"])
+    assert words in " ".join(said(["leaderboard", world.config]).split())
+    assert words in said(["leaderboard", world.config, "--details"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(LOCATION_VARIABLE, str(world / "whole.db"))
+        patch.setenv(LOCATION_VARIABLE, world.location)
         st.cache_resource.clear()
         assert words in sent(page("checks"))
         strip = _html(page("leaderboard"))
         st.cache_resource.clear()
-    for body in (strip, (world / "site" / "index.html").read_text("utf-8")):
+    for body in (strip, (world.folder / "site" / "index.html").read_text("utf-8")):
         assert body.count('class="failed"><summary>') + body.count("class=failed><summary>") in (0, trust["failed"])
         assert f"{trust['not_known']} not known" in body
         assert f"{trust['passed']} passed" in body
