@@ -46,7 +46,7 @@ _NUGGETS: Final = {
     "v_strict": ("V strict", "Share of the vital nuggets that an answer states in full: the primary score."),
     "v": ("V", "Share of the vital nuggets; one stated in part counts a half."),
     "w_strict": ("W strict", "Share of all nuggets stated in full; okay ones weigh half as much as vital ones."),
-    "w": ("W", "The same, where one stated in part counts a half."),
+    "w": ("W", "Share of all nuggets, okay ones weighing half; one stated in part counts a half."),
     "a_strict": ("All strict", "Share of all nuggets that an answer states in full."),
     "a": ("All", "Share of all nuggets; one stated in part counts a half."),
 }
@@ -55,10 +55,14 @@ NUGGETS: Final[Mapping[str, Quantity]] = {
     for name, (short, meaning) in _NUGGETS.items()
 }
 """The scores by nuggets; the primary score comes first."""
+_RATING: Final = (
+    "Bradley-Terry strength in points, fitted to all games together. An agent with 100 points more wins 64 % of the "
+    "decided games; with 400 more, 10 of 11."
+)
 QUANTITIES: Final[Mapping[str, Quantity]] = {
     quantity.name: quantity
     for quantity in (
-        Quantity("bradley_terry", "Rating", POINTS, "Bradley-Terry: 100 points more win 64% of decided games.", "bt"),
+        Quantity("bradley_terry", "Rating", POINTS, _RATING, "bt"),
         Quantity("elo", "Elo", POINTS, "", "elo"),
         Quantity(WON, "Win rate", PERCENT, "Share of its games that the agent won, a tie half.", "share"),
         Quantity("cover", "EXAM-Cover", FIGURE, "Share of a query's exam items that are covered.", "exam_cover"),
