@@ -21,7 +21,7 @@ from arena.ratings.adaptive import AdaptiveSettings, Decide, Fixtures, Meeting, 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
 from arena.ratings.games import Games
 from arena.ratings.ranks import paired_tests
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.paired import holm
 
 POINTS = 400 / np.log(10)

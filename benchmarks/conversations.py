@@ -23,8 +23,8 @@ from arena.ratings.games import GameVerdict, VerdictTable, tabulate
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings, RatingSettings
 from judges.types import Verdict
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.agreement import RaterAgreement, rater_agreement
-from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
 

@@ -14,7 +14,7 @@ from scipy import optimize
 
 from arena.calibration.corrected_ratings import ScoredGame, corrected_ratings
 from arena.calibration.prediction_powered import corrected_mean
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 STRENGTHS = np.array([0.6, 0.2, -0.2, -0.6])

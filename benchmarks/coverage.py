@@ -20,8 +20,8 @@ from arena.ratings.games import Games
 from arena.ratings.likelihood import TieModel
 from arena.ratings.ranks import compare, competition_ranks, rank_intervals
 from benchmarks.few_queries import World, simulated
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.agreement import cohen_kappas, krippendorff_alphas
-from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import (
     COEFFICIENT,
     estimates,

@@ -105,7 +105,7 @@ def of_store(folder: Path) -> None:
 def of_file(name: str) -> Callable[[Path], None]:
     def work(folder: Path) -> None:
         from arena.boards.exam import exam_board
-        from arena.results.exam_evaluation import exam_scores, load_study
+        from arena.results.exam import exam_scores, load_study
 
         study = load_study(folder / name, bank=folder / "bank.csv")
         exam_board(exam_scores(study)).json()
@@ -116,7 +116,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 
 def tables(study: object, folder: Path) -> None:
     from arena.boards.exam import of_labels
-    from arena.results.exam_evaluation import Study
+    from arena.results.exam import Study
     from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.exam.oversight import graded_answers, grid_rows, influences, spurious_items, uncovered_passages
     from retrieval_eval.exam.scores import exam_labels

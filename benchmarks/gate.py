@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import LOST, UNSEEN, student
 from retrieval_eval.stats.paired import STAKES, interval, level_of_look, paired
 

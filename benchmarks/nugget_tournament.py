@@ -28,7 +28,7 @@ from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import ScoreTable, score_table
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import weighted_means
 from retrieval_eval.stats.rank import RankCorrelation, rank_correlations
 

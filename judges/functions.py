@@ -8,7 +8,6 @@ import importlib
 import importlib.util
 import inspect
 import json
-import re
 import sys
 import threading
 import time
@@ -18,33 +17,19 @@ from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MethodType, ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
-
-from pydantic import AfterValidator, ValidationInfo
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from judges.contracts import written_reply
 from judges.errors import InputError, ProviderError, RagleagueError, RejectedError
 from judges.masking import exception_line
-from judges.sections import beside_file, nearest
+from judges.sections import nearest
 from judges.types import Completion, Prompt, ReplyContract
 
 if TYPE_CHECKING:
     from judges.function_identity import FunctionReading
 
 
-def _checked_name(function: str | Callable[..., Any], info: ValidationInfo) -> str | Callable[..., Any]:
-    if not isinstance(function, str):
-        return function
-    match = re.fullmatch(r"(?:(?P<file>.+\.py)|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)", function)
-    if match is None:
-        raise ValueError(f"is written module:function or file.py:function, not {function!r}")
-    return function if match["file"] is None else f"{beside_file(Path(match['file']), info)}:{match['name']}"
-
-
 Result = TypeVar("Result")
-
-Named: TypeAlias = Annotated[str | Callable[..., Any], AfterValidator(_checked_name)]
-"""A user's function, as ``module:function`` or ``file.py:function``; in Python the function itself is allowed too."""
 
 
 class UserFunction:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import codecs
-import html
 import json
 import re
 import sys
@@ -119,6 +118,8 @@ def unescaped(text: str) -> str:
     for _ in range(_MAX_DEPTH):
         if not any(sign in text for sign in _ESCAPE_SIGNS):
             break
+        import html  # late: hardly a reply needs its table of entities
+
         plain = html.unescape(_ESCAPE.sub(_character, text)).replace("\xa0", " ")
         if plain == text:
             break

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import yaml
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from judges.errors import InputError
-from judges.functions import Named
 from judges.masking import key_in, looks_like_key
-from judges.sections import UNLESS_EMPTY, Count, Positive, QuickLoader, RelativePath, Section, shortened
+from judges.sections import UNLESS_EMPTY, Count, Positive, QuickLoader, RelativePath, Section, beside_file, shortened
 from judges.types import Usage
 
 _REQUEST_FIELDS = frozenset(
@@ -42,6 +42,19 @@ _TEMPLATE_ARGUMENTS = frozenset(
 
 SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
 """Matches names of fields that may hold a secret, which belongs in an environment variable instead."""
+
+
+def _checked_name(function: str | Callable[..., Any], info: ValidationInfo) -> str | Callable[..., Any]:
+    if not isinstance(function, str):
+        return function
+    match = re.fullmatch(r"(?:(?P<file>.+\.py)|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)", function)
+    if match is None:
+        raise ValueError(f"is written module:function or file.py:function, not {function!r}")
+    return function if match["file"] is None else f"{beside_file(Path(match['file']), info)}:{match['name']}"
+
+
+Named: TypeAlias = Annotated[str | Callable[..., Any], AfterValidator(_checked_name)]
+"""A user's function, as ``module:function`` or ``file.py:function``; in Python the function itself is allowed too."""
 
 
 def usable_address(url: str) -> str:

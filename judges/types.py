@@ -115,6 +115,10 @@ WITHOUT_TEXT: Final = {"note": "imported without texts"}
 """Metadata that marks a query or an answer that was imported without its text."""
 
 
+CITATIONS: Final = "citations"
+"""Metadata key for an answer's citations: a JSON list of document ids, or of numbers of documents counted from 1."""
+
+
 class Answer(Struct, frozen=True):
     """The answer of one agent (a system under evaluation) to one query."""
 

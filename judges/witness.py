@@ -19,7 +19,7 @@ _SUSPICIOUS: Final = 5
 """A prompt with more characters per reported token (prose has about four) may have been cut: its words are counted."""
 _SMALLEST_CONTEXT: Final = 256
 """In tokens. Every model's context has more tokens than this, so a smaller reported number is wrong and is ignored."""
-_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\uac00-\ud7af]")
+_UNSPACED: Final = r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\uac00-\ud7af]"
 _PER_TOKEN: Final = 4
 """Most characters that one token contains, in scripts without spaces between words."""
 
@@ -100,7 +100,7 @@ def least_tokens(texts: list[str]) -> int:
 
     Scripts without spaces count a quarter of a token per character.
     """
-    return sum(len(text.split()) + len(_UNSPACED.findall(text)) // _PER_TOKEN for text in texts)
+    return sum(len(text.split()) + len(re.findall(_UNSPACED, text)) // _PER_TOKEN for text in texts)
 
 
 def _parts(model: str) -> Counter[str]:

@@ -197,8 +197,8 @@ class Board:
             on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or a list of these;
                 every score by default.
             margin: how much worse the new agent may be, as a share of games won or in units of the score.
-            by: a column of the queries: compares the agents on each of its groups too (``GateBoard.groups``). A group
-                on which the new agent is shown to be worse than the margin makes the verdict *worse*.
+            by: a column of the queries: compares the agents on each of its groups too (``GateBoard.groups``). The
+                verdict *worse* on a group makes the verdict on all *worse*.
 
         Raises:
             InputError: there is no such agent, score or column.

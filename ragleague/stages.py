@@ -1,7 +1,7 @@
 """The classes and functions for building your own stage in another distribution; see ``docs/own-stage.md``."""
 
 from arena.boards.scores import ScoreBoard
-from arena.calibration.votes import ItemMeans
+from arena.calibration import ItemMeans
 from arena.config.schema import Config
 from arena.config.stages import ListedStage
 from arena.data.dataset import Dataset

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from arena.store.check import damage_behind
 from judges.errors import RagleagueError, StoreError
-from ui import address, data, editing, sign_in, text
+from ui import address, data, editing, onward, sign_in, text
 from ui.access import allowed
 from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, review, trust, versus, workbench
 
@@ -66,11 +66,15 @@ def _draw(page: Page) -> None:
         requested = st.query_params.get(address.TOURNAMENT)
         name = requested or (config.name if config is not None else next(reversed(names), ""))
         source = data.Source(data.location(), version, name) if name in names else None
-        parts = list(page.views) if page.existing is None or source is None else page.existing(source)
+        if page.existing is None:
+            parts = list(page.views)
+        else:
+            parts = page.existing(source) if source is not None else [*page.views][:1]
         show = page.views[view := address.view(parts)]
         if source is None:
             _draw_top(page, None, names, parts, view)
-            _say_what_is_missing(name, names, requested=bool(requested), on_runs=show is workbench.show_runs)
+            is_unknown = bool(requested) and (config is None or config.name != name)
+            _say_what_is_missing(name, names, requested=is_unknown, on_runs=show is workbench.show_runs)
             return
         if address.TOURNAMENT not in st.query_params:
             st.query_params[address.TOURNAMENT] = name
@@ -90,16 +94,16 @@ def _draw(page: Page) -> None:
 
 def _say_what_is_missing(name: str, names: Sequence[str], *, requested: bool, on_runs: bool) -> None:
     """Draw a message that the store does not hold the tournament in the URL or configuration, or that it holds none."""
-    if names and not requested:
-        text.nothing("This store does not hold the configuration's tournament yet. Run it, or choose another.")
-        text.plain(f"{name}; there are: {', '.join(names)}")
     if requested:
         st.error("The address asks for a tournament that this store does not hold.", icon=":material/error:")
         text.plain(name)
     elif on_runs:
         workbench.show_runs(None)
-    elif not names:
-        text.no_tournament()
+    else:
+        text.strong(name)
+        others = " Run it, or choose another above." if names else ""
+        words = "This tournament has not run yet." if name else "This store holds no tournament yet."
+        onward.run(f"{words}{others}", data.Source("", (0, 0, 0), name))
 
 
 def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
@@ -138,7 +142,7 @@ def _draw_top(
         for part in (parts if len(parts) > 1 else ())
     ]
     choices, group = [], None
-    if len(names) > 1 or source is None:
+    if len(names) > (source is not None):
         options = [(name, f"?{urlencode({address.TOURNAMENT: name, 'view': view})}") for name in names]
         choices.append(_choice("Tournament", options, shown.tournament))
     if source is not None and page.grouped:

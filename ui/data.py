@@ -27,8 +27,7 @@ from arena.data.dataset import groupings
 from arena.results.agreement import compare_with_people, spending, styles_of
 from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
 from arena.results.documents import LabelSource
-from arena.results.exam import exam_study
-from arena.results.exam_evaluation import Study
+from arena.results.exam import Study, exam_study
 from arena.results.nuggets import nugget_results
 from arena.results.outcomes import labels_by_judge as read_labels_by_judge
 from arena.results.outcomes import labels_of
@@ -37,7 +36,7 @@ from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Judgment, label_of
 from retrieval_eval.scores.metrics import Labels
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -66,15 +66,20 @@ def session() -> Session | None:
     Raises:
         ConfigError: the YAML file can no longer be read or has become invalid.
     """
-    path = os.environ.get(CONFIG_VARIABLE)
-    return Session(Path(path), load_config(Path(path))) if path and allowed("edit") else None
+    path = config_file()
+    return Session(path, load_config(path)) if path and allowed("edit") else None
+
+
+def config_file() -> Path | None:
+    """The YAML file that the pages were started with; ``None`` if they were started on a store."""
+    return Path(path) if (path := os.environ.get(CONFIG_VARIABLE)) else None
 
 
 def configured() -> Config | None:
     """The tournament's configuration, whatever the viewer's role; ``None`` if there is none or it cannot be read."""
-    path = os.environ.get(CONFIG_VARIABLE)
+    path = config_file()
     try:
-        return _load_cached(Path(path), Path(path).stat().st_mtime_ns) if path else None
+        return _load_cached(path, path.stat().st_mtime_ns) if path else None
     except (InputError, OSError):
         return None
 

@@ -34,11 +34,11 @@ def draw(*parts: Block | Section) -> None:
         elif isinstance(part, Table):
             show_table(part)
         elif isinstance(part, Commands):
-            st.code("\n".join(part.lines), language=None)
+            st.code("\n".join(part.lines), language=None, wrap_lines=True)
         elif isinstance(part, Chart):
             st.markdown(html_block(part), unsafe_allow_html=True)  # st.html removes SVG
-        else:
-            st.html(html_block(part))
+        elif markup := html_block(part):  # a picture without any figure is empty
+            st.html(markup)
 
 
 def show_table(table: Table, *, whole: Callable[[], Table] | None = None, saved: bool = True) -> None:

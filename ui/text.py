@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-    from arena.config.settings import StoredSettings
     from judges.types import Answer, Query
 
 CLIPPED_AT: Final = 10_000
@@ -38,10 +37,7 @@ MOST_MARKUP: Final = 30_000
 HEIGHT: Final = 320
 """Maximum height of a passage's box, in pixels; longer passages scroll inside it."""
 
-NO_TEXTS: Final = (
-    "The answers' texts were not imported: `ragleague import verdicts` takes them with `--queries` and `--answers`."
-)
-IMPORTED: Final = "These verdicts were imported: a run brings the rest, of a YAML file that `ragleague init` writes."
+NO_TEXTS: Final = "The answers' texts were not imported."
 
 ALIKE: Final = 0.5
 """Minimum share of words that two texts must have in common, in the same order, for the pages to mark differences.
@@ -67,12 +63,13 @@ class TextLine(Struct, frozen=True):
     """A line of text that may come from outside.
 
     Attributes:
-        style: ``lead`` for the main sentence of a page, ``strong`` for a name or headline, ``quiet`` for a remark.
+        style: ``lead`` for the main sentence of a page, ``strong`` for a name or headline, ``quiet`` for a remark,
+            ``button`` for a link to the next step.
         signs: short labels to show in boxes before the line, with the colours of the boxes.
         link: address that the line links to.
     """
 
-    style: Literal["lead", "strong", "quiet", "body"]
+    style: Literal["lead", "strong", "quiet", "body", "button"]
     words: str
     signs: Sequence[tuple[str, Tone]] = ()
     link: str = ""
@@ -281,32 +278,6 @@ def query_label(query_id: str, query: str) -> str:
 def nothing(words: str) -> None:
     """Draw a message that there is nothing to show yet, or that nothing matches the filters, and what to do."""
     st.info(words, icon=":material/inbox:")
-
-
-def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
-    """Draw a message that the tournament lacks something, and the YAML section that would add it.
-
-    Args:
-        words: message that says what is missing.
-        yaml: the YAML section.
-        settings: the tournament's settings. If they have the section already, the message tells the user to run the
-            tournament; a tournament of imported verdicts has no YAML file to add the section to.
-    """
-    if settings.imported:
-        nothing(f"{words} {IMPORTED}")
-        return
-    if settings.section(yaml.partition(":")[0]) is not None:
-        nothing(f"{words} Judges come first: `ragleague run` asks them.")
-        return
-    with st.container(border=True):
-        st.markdown(words)
-        st.code(yaml, language="yaml")
-        st.caption("Add this to the tournament's YAML file, then run `ragleague run`.")
-
-
-def no_tournament() -> None:
-    """Draw a message that the store has no tournament yet, and what to do."""
-    nothing("This store holds no tournament yet. Run `ragleague run` with your YAML file and come back.")
 
 
 def incomplete(words: str) -> None:

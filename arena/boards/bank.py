@@ -16,7 +16,7 @@ from arena.data.safe_files import Saved
 from arena.present.blocks import Block, Board, Figure, Figures, Section
 from arena.present.numbers import COUNT, FIGURE, WORDS, NumberForm, counted, listed
 from arena.present.table import Column, Table, TableRow, flat, plain, records
-from arena.results.exam_evaluation import Study
+from arena.results.exam import Study
 from arena.results.nuggets import NuggetResults
 from retrieval_eval.exam.items import Bank, Item, diff
 from retrieval_eval.exam.oversight import Covers, EditEffect, Influence, exam_covers, left_out

@@ -33,7 +33,7 @@ from arena.store.annotations import Annotations
 from arena.store.outcomes import LabelResults
 from judges.errors import CAUSES
 from judges.types import Document, JudgeFailure, Judgment, Query, Task, Verdict, label_of
-from retrieval_eval.stats.arrays import Bools, Floats
+from retrieval_eval.stats import Bools, Floats
 
 GameEnding: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
 Apart: TypeAlias = Literal["the two orders", "the judges"]
@@ -128,7 +128,7 @@ def games_table(
     *,
     flags: Flags,
     link: Callable[[GameKey], Mapping[str, str]] = lambda _: {},
-    longest: int = 120,
+    longest: int = 200,
 ) -> Table:
     """Table of games; query texts are cut to ``longest`` characters; ``link`` returns addresses of a game's pages."""
     lines = []
@@ -296,7 +296,7 @@ def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, 
             if isinstance(order.result, Judgment) and order.preferred == record.winner
         )
         row = {
-            "query": f"{record.query_id}: {clipped(queries[record.query_id].text, 60)}",
+            "query": f"{record.query_id}: {clipped(queries[record.query_id].text, 200)}",
             "opponent": record.winner,
             "judge": record.judge if several else None,
             "reason": clipped(next(filter(None, reasons), ""), _REASON) or None,

@@ -26,7 +26,7 @@ from arena.present.table import INTERVAL, Column, Table, TableRow
 from arena.results.ratings import Leaderboard
 from arena.run.recorder import answer_digests, standings_of, subject_of
 from arena.store.runs import StoredRun
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Drawn, Estimate
 

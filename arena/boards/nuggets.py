@@ -29,19 +29,19 @@ from arena.present.numbers import (
     listed,
     with_interval,
 )
-from arena.present.picture import Chart, Dot, Look
 from arena.present.table import INTERVAL, ORDERS, Column, Exact, Table, TableRow, fields, flat
 from arena.ratings.results import UNITS
-from arena.results.nugget_comparison import SCALES, ConditionsCompared, NuggetAgreement, Point
 from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
 from retrieval_eval.nuggets.types import Change, EditKind, NuggetBank, Support, changes, is_reordered
-from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
 from retrieval_eval.stats.scores import Scores
 
 if TYPE_CHECKING:
+    from arena.present.picture import Chart, Look
+    from arena.results.nugget_comparison import ConditionsCompared, NuggetAgreement, Point
     from arena.results.nuggets import NuggetBoard
     from retrieval_eval.scores.citations import CitationScores
+    from retrieval_eval.stats.agreement import LabelAgreement
 
 _DIGITS = 8
 """Significant digits of the floats in JSON; fixed decimals would write a small p-value as 0."""
@@ -392,6 +392,8 @@ class NuggetComparison(Board, frozen=True):
         In the second, a line joins the runs that no other run beats in both length and score (Pradeep et al. 2024,
         Figures 6 and 7).
         """
+        from arena.present.picture import Chart, Dot  # late: a leaderboard of nuggets has no picture
+
         comparison = self.comparison
         points = [*comparison.runs, *comparison.pairs]
         first, second = (f"{self.column}, {name}" for name in self.names)
@@ -444,6 +446,8 @@ def _kendall(n: int, tau: Coefficient) -> TableRow:
 
 
 def _nuggets_json(agreement: NuggetAgreement) -> TableRow:
+    from arena.results.nugget_comparison import SCALES  # late: a leaderboard compares nothing
+
     shape = fields(agreement, "shared", "only_a", "only_b")
     for name, labels in SCALES.items():
         of_labels: LabelAgreement = getattr(agreement, name)
@@ -453,6 +457,8 @@ def _nuggets_json(agreement: NuggetAgreement) -> TableRow:
 
 
 def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
+    from arena.results.nugget_comparison import SCALES  # late: a leaderboard compares nothing
+
     agreements = {name.replace("_", " "): getattr(agreement, name) for name in SCALES}
     rows = [{"labels": name, **flat(own)} for name, own in agreements.items() if own.n]
     alone = f"in the first alone {agreement.only_a}, in the second alone {agreement.only_b}"

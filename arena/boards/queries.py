@@ -23,16 +23,16 @@ from arena.ratings.results import Ratings
 from arena.ratings.separation import GamesOfAgent, QueryFigures, Standings, Unlike, divided, separations, standings
 from arena.results.cache import Cache, cached_games
 from arena.results.documents import QueryLabels, query_labels
-from arena.results.exam_evaluation import Study
+from arena.results.exam import Study
 from arena.results.scores import answer_scores
 from arena.store import Store
 from judges.types import Query
 from retrieval_eval.nuggets.types import Assignment, Support
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import Scores
 
-_LONGEST = 80
+_LONGEST, _LONGEST_TEXT = 80, 200
 _QUERY = (Column("query_id", "Query", link="to"), Column("text", "Text", link="to"))
 _SEPARATION = (
     "Separation: spread of the agents' shares of points on the query, times their correlation with the shares on all "
@@ -399,14 +399,14 @@ class QueryBoard(Board, frozen=True, eq=False):
         return {**labels.label.json(), "parts": labels.parts}
 
     def _text(self, query_id: str) -> str:
-        return clipped(self.queries[query_id].text, _LONGEST)
+        return clipped(self.queries[query_id].text, _LONGEST_TEXT)
 
     def _scores(self) -> Iterator[Column]:
         return (quantity(name).column(name) for name in self.scores)
 
 
 def label_of_query(query_id: str, query: Query) -> str:
-    return f"{query_id}: {clipped(query.text, 60)}"
+    return f"{query_id}: {clipped(query.text, _LONGEST_TEXT)}"
 
 
 def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:

@@ -20,7 +20,7 @@ from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import DataError, InputError
 from retrieval_eval.data.columns import Texts, TextSource
 from retrieval_eval.data.rows import finite
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 BY_QUERY = "qid"

@@ -40,7 +40,7 @@ from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Message, Query, Task, Usage
 from retrieval_eval.data.files import open_binary, open_replacing
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 JudgedWants: TypeAlias = Sequence[tuple[Wanted, Result | None]]
 

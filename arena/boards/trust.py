@@ -30,8 +30,8 @@ from arena.present.numbers import (
 )
 from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import circles
-from arena.ratings.results import fewest_queries
-from retrieval_eval.stats.bootstrap import wilson
+from arena.ratings.results import UNITS, fewest_queries
+from retrieval_eval.stats.bootstrap import FEW_QUERIES, wilson
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import LEVEL as MISSING_LEVEL
 
@@ -91,7 +91,7 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
         for judge, consistency in judges.items()
         if consistency.agreement is not None
     ]
-    results += _cards(board)
+    results += [*_by_groups(board), *_cards(board)]
     if board.further:
         from arena.boards.scores import further_boards  # late: 'rate' has no store, and needs none of this
 
@@ -102,6 +102,39 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     results += of_people or [no_people()]
     results += _language_models(board)
     return tuple(check for status in _ORDER for check in results if check.status == status)
+
+
+def _by_groups(board: Leaderboard) -> Iterator[Check]:
+    """Whether another agent beats the leader on some group of queries, which the figures over all queries hide."""
+    groups = board.reversals
+    if groups is None:
+        return
+    few = f" Too few queries to tell: {listed(groups.few, _NAMED)}." if groups.few else ""
+    tested = f"{counted(groups.groups, 'group')} of queries by {listed(groups.columns, _NAMED)}"
+    finding = f"{groups.leader} leads, and no agent beats it by more than chance on any of {tested}."
+    if groups.found:
+        finding = "; ".join(
+            f"{groups.leader} wins {with_interval(found.share, PERCENT)} of the points against {found.other} where "
+            f"{found.column}={found.value} ({counted(found.share.n or 0, *ratings_noun(board))}), and "
+            f"{PERCENT.write(found.overall)} on all"
+            for found in groups.found[:_NAMED]
+        )
+        finding += "."
+    elif not groups.groups:
+        finding = f"No group of queries by {listed(groups.columns, _NAMED)} has {FEW_QUERIES} queries."
+        few = ""
+    yield Check(
+        "No group of queries goes the other way",
+        "failed" if groups.found else "passed" if groups.groups else "unknown",
+        f"{finding}{few}",
+        "Decide per group: 'ragleague leaderboard --group COLUMN=VALUE' rates the agents on it alone."
+        if groups.found
+        else "Add queries of each group.",
+    )
+
+
+def ratings_noun(board: Leaderboard) -> tuple[str, str]:
+    return UNITS["query"] if board.ratings is None else board.ratings.noun
 
 
 def orders_asked(settings: StoredSettings) -> bool | None:

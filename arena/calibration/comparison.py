@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.calibration import EPSILON
+from arena.calibration import EPSILON, ItemKey, ItemMeans, Opinion
 from arena.calibration.consensus import (
     Consensus,
     ConsensusMethod,
@@ -29,10 +29,7 @@ from arena.calibration.methods import MethodPair, leaderboard_agreement
 from arena.calibration.votes import (
     ONE_MEAN,
     Annotator,
-    ItemKey,
-    ItemMeans,
     Level,
-    Opinion,
     Values,
     VoteAgreement,
     agreement_between,

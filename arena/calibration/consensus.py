@@ -18,10 +18,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.calibration.votes import ItemKey, Opinion, Values, by_item, by_rater
+from arena.calibration import ItemKey, Opinion
+from arena.calibration.votes import Values, by_item, by_rater
 from arena.ratings.games import Games, VerdictTable, codes_of
 from arena.ratings.health import both_orders, judged_games
-from retrieval_eval.stats.arrays import Floats, Int32s
+from retrieval_eval.stats import Floats, Int32s
 from retrieval_eval.stats.bootstrap import share_estimate
 from retrieval_eval.stats.estimate import Estimate
 

@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from arena.calibration import ItemKey, ItemMeans
 from arena.calibration.prediction_powered import (
     REJECTED,
     Corrected,
@@ -34,10 +35,10 @@ from arena.calibration.prediction_powered import (
     queries_not_random,
     tuned,
 )
-from arena.calibration.votes import ONE_MEAN, ItemKey, ItemMeans, Level, Values
+from arena.calibration.votes import ONE_MEAN, Level, Values
 from arena.ratings.likelihood import reachable
 from judges.errors import InputError
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import numbered, ratio_estimate, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 

@@ -19,7 +19,7 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import jackknife_estimate, numbered, student
 from retrieval_eval.stats.estimate import Coefficient, Estimate
 from retrieval_eval.stats.rank import pair_sums, weighted_taus

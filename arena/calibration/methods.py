@@ -26,14 +26,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.calibration.votes import ONE_MEAN, ItemMeans, Level, Opinion, Values, paired
+from arena.calibration import ItemMeans, Opinion
+from arena.calibration.votes import ONE_MEAN, Level, Values, paired
 from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import elo, resampled_elo
 from arena.ratings.games import Games
 from arena.ratings.ranks import competition_ranks, joint_differences
 from arena.ratings.results import RatingSettings, fewest_queries
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, without_nan
 from retrieval_eval.stats.estimate import Coefficient, Drawn
 from retrieval_eval.stats.rank import rank_correlations

@@ -53,7 +53,7 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import numbered, student
 from retrieval_eval.stats.estimate import Estimate
 

@@ -16,13 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from arena.calibration import Opinion
 from arena.calibration.consensus import games_of
-from arena.calibration.votes import Opinion
 from arena.present.numbers import counted
 from arena.ratings import covariates
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Games, VerdictTable, used
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, student
 from retrieval_eval.stats.estimate import Estimate
 

@@ -12,14 +12,15 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.calibration import ItemKey, ItemMeans, Opinion
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.agreement import cohen_kappas
-from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import (
     ALONE,
     Clusters,
@@ -34,51 +35,11 @@ from retrieval_eval.stats.paired import RunComparison, compare, holm
 Level: TypeAlias = str
 """Name of what raters judge, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
 
-ItemKey: TypeAlias = tuple[str, ...]
-"""Key of a judged item within its query: for a game, two agents in alphabetical order; for a label, a document; for a
-grade, an agent and the judged part of its answer. Values of further columns come first if these names are not enough.
-"""
-
 Values: TypeAlias = Mapping[str, Mapping[ItemKey, float]]
 """Numeric value of each item, by query and item."""
 
 
-class ItemMeans(Struct, frozen=True):
-    """Which mean, such as an agent's, the value of an item belongs to.
-
-    Attributes:
-        names: the parts of the item's key that identify the mean, as positions counted from the key's end; the agent's
-            comes first. Empty if all items of the tournament have one mean, as documents do. A verdict is an exception:
-            it belongs to the means of both agents.
-        ends: lowest and highest value of the scale; ``None`` if the scale may differ between tournaments.
-    """
-
-    names: tuple[int, ...] = ()
-    ends: tuple[float, float] | None = None
-
-
 ONE_MEAN: Final = ItemMeans()
-
-
-class Opinion(NamedTuple):
-    """One rater's value of one item.
-
-    Attributes:
-        query_id: id of the query; opinions on one query are dependent.
-        value: a label or a grade; for a verdict, 1 if the first agent of ``item`` won, -1 if the second did, 0 for a
-            tie.
-        swapped: for a verdict, whether the second agent of ``item`` was shown first.
-        placed: for a verdict, whether it is known which agent was shown first.
-        chance: the probability with which the item was drawn for this rater, if known.
-    """
-
-    query_id: str
-    item: ItemKey
-    rater: str
-    value: float
-    swapped: bool = False
-    placed: bool = True
-    chance: float | None = None
 
 
 Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]

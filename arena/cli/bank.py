@@ -12,7 +12,7 @@ from arena.cli.console import output
 from arena.cli.options import Form, GradesFile, K, Llm, MinGrade, PromptName, Runs
 from arena.cli.show import show
 from arena.present.numbers import counted
-from arena.results.exam_evaluation import load_study
+from arena.results.exam import load_study
 from arena.run.exam import export_workbench, import_workbench
 from judges.errors import InputError
 from retrieval_eval.exam.bank_files import read_bank, write_bank

@@ -88,7 +88,7 @@ def gate(
     With a configuration it first runs the missing judgments; with an adaptive schedule it stops as soon as the games
     decide. With a store or --tournament it judges nothing. Without --on it compares the agents by the games they won.
 
-    With --by it passes only if the new agent is not shown to be worse by more than the margin on any group of queries.
+    With --by it passes only if the new agent is not shown to be worse on any group of queries either.
 
     Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """

@@ -26,7 +26,7 @@ from arena.cli.sources import clusters_in
 from arena.present.files import latex, sentence
 from arena.present.numbers import counted
 from arena.present.table import Table, keys, records
-from arena.results.exam_evaluation import Study, exam_scores, load_labels, load_study, read_official
+from arena.results.exam import Study, exam_scores, load_labels, load_study, read_official
 from judges.errors import InputError
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import is_qrels, read_qrels, write_qrels

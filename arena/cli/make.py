@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -17,10 +18,11 @@ from arena.cli.options import Config, Force, Form, JsonForm, LogJson, RetryFaile
 from arena.cli.progress import asking, print_part, print_summary, quota_lines, watching
 from arena.cli.show import print_unread, show
 from arena.config import schema
+from arena.config.judging import NuggetsSection
 from arena.config.schema import load_config
 from arena.data.dataset import Dataset
-from arena.data.files import save_dataset
-from arena.data.safe_files import digest
+from arena.data.files import read_answers, save_dataset
+from arena.data.safe_files import digest, save_bank
 from arena.present.numbers import counted
 from arena.present.table import plain
 from arena.results.nuggets import nugget_results, repetitions, unedited_banks
@@ -30,14 +32,13 @@ from arena.run.answers import run_agents
 from arena.run.judging import load_data
 from arena.run.ledger import RunSummary
 from arena.run.queries import synthesise
-from arena.stages.exam import save_bank, shorter_than_asked
-from arena.stages.nuggets import assignment_of_files, nuggets_of
+from arena.stages.exam import shorter_than_asked
 from arena.stages.queries_config import load_synth_config
 from arena.store import Store
-from judges.errors import InputError
-from judges.types import NUGGET_TASKS, Task
-from retrieval_eval.nuggets.files import write_assignments, write_banks, write_passage_assignments
-from retrieval_eval.nuggets.types import Assignment, Importance
+from judges.errors import ConfigError, InputError
+from judges.types import NUGGET_TASKS, Answer, Query, Task
+from retrieval_eval.nuggets.files import read_banks, write_assignments, write_banks, write_passage_assignments
+from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank
 
 
 def make_queries(
@@ -200,7 +201,7 @@ def make_nuggets(
     Exit status 3: something failed or is missing; the output says what.
     """
     loaded = load_config(config)
-    if nuggets_of(loaded).create is None:
+    if _nuggets_of(loaded).create is None:
         raise InputError(f"{config}: nuggets.bank names a file of existing nuggets; leave the key out to make new ones")
     require_free(out, force)
     tasks = [Task.RELEVANCE, Task.NUGGETS] + ([] if for_editing else [Task.IMPORTANCE])
@@ -270,8 +271,8 @@ def make_assignments(
         )
     data = None
     if nuggets is not None:
-        loaded, data = assignment_of_files(loaded, nuggets, answers or [])
-    section = nuggets_of(loaded)
+        loaded, data = _assignment_of_files(loaded, nuggets, answers or [])
+    section = _nuggets_of(loaded)
     for kind, file in (("answers", out), ("documents", documents_out)):
         if kind in section.assign.texts:
             require_free(file, force)
@@ -318,3 +319,58 @@ def _add_line(what: str, file: Path, assignments: Sequence[Assignment], lines: l
 def _left_out(without: Mapping[str, str]) -> Iterator[str]:
     for why, number in Counter(without.values()).items():
         yield f"- {counted(number, 'query', 'queries')} left out: {why}"
+
+
+_NOT_IN_NAMES = re.compile(r"[^\w .-]+")
+
+
+def _nuggets_of(config: schema.Config) -> NuggetsSection:
+    """The section ``nuggets`` of the configuration, which names the judge.
+
+    Raises:
+        ConfigError: the configuration has no section ``nuggets``.
+    """
+    if config.nuggets is None:
+        raise ConfigError("the configuration has no section 'nuggets'; add it, and name the judge in it")
+    return config.nuggets
+
+
+def _assignment_of_files(
+    config: schema.Config, nuggets: Path, answers: Sequence[Path]
+) -> tuple[schema.Config, Dataset]:
+    """Make configuration and dataset of a separate tournament that assigns nuggets to answers, both read from files.
+
+    Args:
+        config: the configuration that supplies judge, store and settings; its data and other stages are not used.
+        nuggets: a file of nuggets; only answers to its queries are judged.
+        answers: tables of answers, or answers in the format of the TREC RAG track.
+
+    Raises:
+        InputError: a file cannot be read, an answer occurs twice, or no answer is to a query with nuggets.
+    """
+    section = _nuggets_of(config)
+    banks = {bank.query_id: bank for bank in read_banks(nuggets)}
+    data = _dataset(banks, answers)
+    if not data.answers:
+        raise InputError(
+            f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; check that both use the same query ids"
+        )
+    name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
+    to_answers = section.assign.model_copy(update={"texts": ["answers"], "depth": None, "passage_prompt": None})
+    chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
+    others = dict.fromkeys(("synth", "retrieval", "pairwise", "criteria", "exam"))
+    return config.model_copy(update={**others, "agents": {}, "further": {}, "name": name, "nuggets": chosen}), data
+
+
+def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
+    answers: dict[tuple[str, str], Answer] = {}
+    for path in paths:
+        for _, answer in read_answers(path):
+            key = answer.query_id, answer.agent
+            if key in answers:
+                raise InputError(
+                    f"{path}: a second answer of {answer.agent!r} to query {answer.query_id!r}; keep one of them"
+                )
+            if answer.query_id in banks:
+                answers[key] = answer
+    return Dataset({query_id: Query(query_id, bank.query) for query_id, bank in banks.items()}, answers=answers)

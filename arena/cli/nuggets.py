@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,14 +14,15 @@ from arena.boards.nuggets import NuggetComparison, NuggetEdits, NuggetScores
 from arena.cli.options import Force, Form, Samples, Seed, require_free
 from arena.cli.show import show
 from arena.cli.sources import clusters_in, queries_in
+from arena.data.files import read_answers
 from arena.present.files import save_plot
 from arena.results.nugget_comparison import compare_conditions, read_condition
-from arena.stages.nuggets import read_cited
 from judges.errors import DataError, InputError
+from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.nuggets.files import read_assignments, read_banks, write_banks
-from retrieval_eval.nuggets.scores import score_table
+from retrieval_eval.nuggets.scores import ScoreTable, score_table
 from retrieval_eval.nuggets.types import Change, NuggetBank, changes, edited
-from retrieval_eval.scores.citations import citation_scores
+from retrieval_eval.scores.citations import Cited, citation_scores, cited_documents
 
 Topics = Annotated[
     Path | None,
@@ -79,7 +81,7 @@ def nuggets_score(
         )
     cited = {}
     if qrels is not None:
-        documents, labels = read_cited(answers or [], qrels, table)
+        documents, labels = _read_cited(answers or [], qrels, table)
         cited = citation_scores(documents, labels, relevant=min_label, clusters=clusters)
     board = NuggetScores(table, cited)
     if form == "jsonl":
@@ -147,3 +149,28 @@ def nuggets_edit(
     write_banks(out, banks)
     board = NuggetEdits(str(out), changes_by_query, [query_id for query_id in old if query_id not in new])
     show(board, form)
+
+
+def _read_cited(
+    paths: Sequence[Path], qrels: Path, table: ScoreTable
+) -> tuple[dict[tuple[str, str], Cited], Mapping[str, Mapping[str, int]]]:
+    """Read the documents that each run's answer to each topic cites, and the relevance labels of documents by topic.
+
+    Args:
+        paths: answers as tables or in the format of the TREC RAG track.
+        qrels: file of relevance labels.
+        table: a table of scores; only answers of its runs to its topics are read.
+
+    Raises:
+        InputError: a file cannot be read, or has no answer of these runs to these topics.
+    """
+    runs, topics = set(table.runs), set(table.topics)
+    file_answers = (answer for path in paths for _, answer in read_answers(path))
+    answers = [answer for answer in file_answers if answer.agent in runs and answer.query_id in topics]
+    if not answers:
+        raise InputError(
+            f"{', '.join(map(str, paths))}: no answer belongs to a scored run and a scored topic; "
+            "check that run names and topic ids match"
+        )
+    labels = read_qrels(qrels).labels
+    return cited_documents(answers, {}, labels), labels

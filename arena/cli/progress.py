@@ -13,9 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rich import progress as rich_progress
-from rich.text import Text
-
 from arena.cli.console import COLUMN_NOTES, errors, say
 from arena.present.numbers import MISSING, MONEY, counted, printable
 from arena.run.ledger import Progress, RunSummary, SettledKind
@@ -24,6 +21,8 @@ from judges.errors import PROGRESS, DataError, reason
 from judges.types import CallTrace, Task
 
 if TYPE_CHECKING:
+    from rich.progress import Task as Bar
+
     from arena.run.answers import AgentsRun, AgentSummary
     from arena.run.queries import SynthReport
 
@@ -222,34 +221,21 @@ def quota_lines(report: SynthReport) -> list[str]:
     ]
 
 
-class _Rate(rich_progress.ProgressColumn):
-    """Column of a progress bar with the finished judgments per second."""
-
-    def render(self, task: rich_progress.Task) -> Text:
-        return Text("-/s" if task.speed is None else f"{task.speed:.1f}/s")
-
-
-class _Cost(rich_progress.ProgressColumn):
-    """Column of a progress bar with the dollars spent so far."""
-
-    def render(self, task: rich_progress.Task) -> Text:
-        cost, unknown = task.fields["cost"], task.fields["unknown"]
-        return Text(MISSING if unknown and not cost else MONEY.write(cost))
-
-
 class Bars:
     def __init__(self) -> None:
+        from rich import progress as rich_progress  # late: only a terminal needs it
+
         self._progress = rich_progress.Progress(
             rich_progress.TextColumn("{task.description:<10}", markup=False),  # so that a name is not read as a link
             rich_progress.BarColumn(bar_width=24),
             rich_progress.MofNCompleteColumn(),
             rich_progress.TextColumn("{task.fields[failed]} failed"),
-            _Rate(),
-            _Cost(),
+            rich_progress.TextColumn("{task.fields[rate]}"),
+            rich_progress.TextColumn("{task.fields[spent]}"),
             rich_progress.TimeRemainingColumn(),
             console=errors,
         )
-        self._bars: dict[str, rich_progress.Task] = {}
+        self._bars: dict[str, Bar] = {}
         self._counted: dict[str, int] = {}
         self._drawn = 0.0
 
@@ -262,7 +248,8 @@ class Bars:
         self._progress.stop()
 
     def begin(self, task: str, wanted: int) -> None:
-        self._progress.add_task(printable(str(task)), total=wanted, failed=0, cost=0.0, unknown=False)
+        fields: dict[str, Any] = {"failed": 0, "cost": 0.0, "unknown": False, "rate": "-/s", "spent": MONEY.write(0.0)}
+        self._progress.add_task(printable(str(task)), total=wanted, **fields)
         self._bars[task] = self._progress.tasks[-1]
 
     def more(self, task: str, wanted: int) -> None:
@@ -280,6 +267,10 @@ class Bars:
 
     def _draw(self) -> None:
         for task, number in self._counted.items():
-            self._progress.advance(self._bars[task].id, number)
+            bar = self._bars[task]
+            self._progress.advance(bar.id, number)
+            bar.fields["rate"] = "-/s" if bar.speed is None else f"{bar.speed:.1f}/s"
+            cost = bar.fields["cost"]
+            bar.fields["spent"] = MISSING if bar.fields["unknown"] and not cost else MONEY.write(cost)
         self._counted.clear()
         self._drawn = time.monotonic()

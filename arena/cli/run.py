@@ -258,5 +258,5 @@ def plan(
     checked = preflight(config, inputs.data)
     if not checked.only_judges:
         checked.require()
-    show(PlanBoard(make_plan(config, checked.opened)), form)
+    show(PlanBoard(make_plan(config, checked.opened, checked.stages)), form)
     checked.require()  # a missing key is reported below the cost of the run

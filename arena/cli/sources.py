@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arena.cli.console import errors, say
-from arena.config.schema import Config
-from arena.stages.queries_config import load_either, of_tournament
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Query, conversations
 from retrieval_eval.stats.bootstrap import Clusters
+
+if TYPE_CHECKING:
+    from arena.config.schema import Config
 
 
 def read_source(source: str) -> tuple[str, str | None, Config | None]:
@@ -21,10 +23,12 @@ def read_source(source: str) -> tuple[str, str | None, Config | None]:
     The name is ``None`` if ``source`` is a store; the configuration also if the YAML file only generates queries.
     """
     if source.endswith((".yaml", ".yml")):
+        from arena.stages.queries_config import SynthConfig, load_either  # late: a store needs no configuration
+
         config = load_either(Path(source))
-        if isinstance(config, Config):
-            return config.store, config.name, config
-        return config.store, config.tournament, None
+        if isinstance(config, SynthConfig):
+            return config.store, config.tournament, None
+        return config.store, config.name, config
     if Path(source).is_dir():
         raise InputError(f"{source}: is a folder; name the .yaml file or the store in it")
     return source, None, None
@@ -49,6 +53,8 @@ def parts_of(store: Store, config: Config) -> list[str]:
     """
     names, all_names = [config.name], store.tournaments()
     if config.synth is not None:
+        from arena.stages.queries_config import of_tournament
+
         names.append(of_tournament(config).tournament)
     stored_names = [name for name in names if name in all_names]
     if config.name in stored_names or not stored_names:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, RootModel, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootModel, ValidationInfo, model_validator
 
 from judges.errors import ConfigError, InputError
 from judges.prompts.tasks import ANCHORED_CRITERIA, DEFAULT_CRITERIA, NAMED_CRITERIA, Criterion, Need, ReferenceOptions
@@ -151,8 +151,11 @@ _DESCRIBED: Final[dict[str, str | CriterionSection]] = {
 }
 
 
-class _CriteriaFile(RootModel[dict[str, str | CriterionSection | None]]):
+class _CriteriaFile(RootModel):  # type: ignore[type-arg]  # one with a type argument is built at once
     """A YAML file of criteria; its content has the form of the key ``criteria.names``."""
+
+    model_config = ConfigDict(defer_build=True)
+    root: dict[str, str | CriterionSection | None]
 
 
 def _written_out(criteria: Iterable[Criterion], scale: tuple[int, int]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from arena.calibration.votes import ItemKey, ItemMeans, Opinion
+from arena.calibration import ItemKey, ItemMeans, Opinion
 from arena.config.stages import ListedStage, further_stages
 from judges.types import GAME_OUTCOMES, GameOutcome, Task, Verdict, label_of
 from retrieval_eval.nuggets.types import Support, make_nuggets

@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from judges.errors import DataError, InputError, reason
+from retrieval_eval.exam.bank_files import read_bank, write_bank
+from retrieval_eval.exam.items import Bank
 
 LOG: Final = "log.jsonl"
 
@@ -169,3 +171,36 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def save_bank(
+    path: Path, bank: Bank, *, folder: Path | None = None, seen: str | None = None, by: str = "", what: str = ""
+) -> Path | None:
+    """Write a bank to a file, including its secret items.
+
+    Args:
+        bank: the bank to write; items are never deleted from a bank, only retired.
+        folder: the folder in which the file must be; ``None`` to allow any.
+        seen: ``digest`` of the version that was edited; ``None`` for a new file.
+
+    Returns:
+        Path of the previous version in the file's history, if there is one.
+
+    Raises:
+        InputError: the file has changed since it was read, exists already, is outside the folder, or cannot be written.
+    """
+    inside = path.parent if folder is None else folder
+    return save(path, lambda draft: _write_bank(draft, path, bank), folder=inside, seen=seen, by=by, what=what)
+
+
+def _write_bank(draft: Path, path: Path, bank: Bank) -> None:
+    """Write the bank to the draft and read it back, since a file format may be unable to hold some text."""
+    try:
+        write_bank(draft, bank, secret=True)
+        again = read_bank(draft)
+    except DataError as error:
+        raise DataError(path, error.problem, line=error.line, value=error.value) from error
+    if again.by_id != {item.item_id: replace(item, text=item.text.strip()) for item in bank.items}:
+        raise DataError(
+            path, "the file's format cannot hold this bank; nothing was saved. Convert it with 'ragleague convert bank'"
+        )

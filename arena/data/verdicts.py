@@ -25,7 +25,7 @@ from retrieval_eval.data.conversations import require_one_spelling
 from retrieval_eval.data.rows import EMPTY, Cell, Row, name_problem, spelling_problem
 from retrieval_eval.data.table_spec import SHOWN_SWAPPED, TableSpec, say_read
 from retrieval_eval.data.tables import read_columns, write_rows
-from retrieval_eval.stats.arrays import Bools, Floats, Int32s
+from retrieval_eval.stats import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"
 """Name of the extra column with the conversation to which the row's query belongs."""

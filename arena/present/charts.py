@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from arena.present.numbers import FIGURE, printable
+from arena.present.numbers import FIGURE, printable, start_of
 from arena.present.picture import (
     FLAG,
     Aligned,
@@ -35,8 +35,11 @@ _LOW, _EVEN, _HIGH = (239, 188, 143), (244, 244, 242), (143, 194, 226)
 """Colours of matrix cells of strength -1, 0 and 1, as (red, green, blue)."""
 _DARK: Final = "#1a1a1a"
 _WIDTH, _HEIGHT = 440, 320
+_INLINE_WIDTH: Final = 260
 _LETTER, _TALL = 6.5, 12
 """Width of a letter and height of a text line, in pixels."""
+_INLINE: Final = 1.25
+"""Enlargement of letters in charts on pages; their plots are narrower, so that a phone shows them at full size."""
 _MOST_NAMED: Final = 30
 _NAME: Final = 40
 _STEP: Final = 26
@@ -67,9 +70,9 @@ class _Axis(NamedTuple):
         for place, tick in enumerate(self.scale.ticks):
             x = self.left + self.width * place / (len(self.scale.ticks) - 1)
             body += _line(x, top, x, top + height, stroke_opacity=0.25)
-            body += _text(x, top + height + _TALL + 2, tick, text_anchor="middle", font_size=10)
+            body += _text(x, top + height + _TALL + 4, tick, text_anchor="middle")
         middle = self.left + self.width / 2
-        return body + _text(middle, top + height + 2.5 * _TALL, title, text_anchor="middle")
+        return body + _text(middle, top + height + 2.75 * _TALL, title, text_anchor="middle")
 
 
 def svg(*pictures: Picture) -> str:
@@ -100,13 +103,13 @@ def png(*pictures: Picture) -> bytes:
 
 def inline_svg(picture: Chart) -> str:
     """SVG element of the chart for an HTML page, in the page's text colour; its dots are links."""
-    return _root(_points(picture, linked=True))
+    return _root(_points(picture, linked=True), 11 * _INLINE)
 
 
-def _root(drawing: _Drawing) -> str:
+def _root(drawing: _Drawing, font_size: float = 11) -> str:
     size = f'width="{drawing.width:.0f}" height="{drawing.height:.0f}"'
     box = f'viewBox="0 0 {drawing.width:.0f} {drawing.height:.0f}"'
-    style = 'font-family="Arial, Liberation Sans, sans-serif" font-size="11" fill="currentColor"'
+    style = f'font-family="Arial, Liberation Sans, sans-serif" font-size="{font_size:g}" fill="currentColor"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} {style}>{drawing.body}</svg>'
 
 
@@ -131,13 +134,14 @@ def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
     xs = [end for dot in dots for end in (dot.x, *(dot.x_ends or ()))] + [x for x, _ in picture.path]
     ys = [end for dot in dots for end in (dot.y, *(dot.y_ends or ()))] + [y for _, y in picture.path]
     up = Scale([*ys, *(level.at for level in picture.levels)], FIGURE)
-    left, top = _LETTER * max(map(len, up.ticks)) + 2 * _TALL, float(_TALL)
-    across = _Axis(Scale([0.0, *xs] if picture.zero else xs, FIGURE), left, _WIDTH)
+    width, letter = (_INLINE_WIDTH, _INLINE * _LETTER) if linked else (_WIDTH, _LETTER)
+    left, top = letter * max(map(len, up.ticks)) + 2 * _TALL, float(_TALL)
+    across = _Axis(Scale([0.0, *xs] if picture.zero else xs, FIGURE, width / 88), left, width)
 
     def y(value: float) -> float:
         return top + _HEIGHT * (1 - up.place(value) / 100)
 
-    body = across.drawn(top, _HEIGHT, picture.across) + _upright(up, left, top, picture.up)
+    body = across.drawn(top, _HEIGHT, picture.across) + _upright(up, (left, left + width), top, picture.up)
     positions = [(across.x(dot.x), y(dot.y)) for dot in dots]
     for dot, (at_x, at_y) in zip(dots, positions, strict=True):
         if dot.x_ends:
@@ -148,25 +152,26 @@ def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
         body += _path([(across.x(at_x), y(at_y)) for at_x, at_y in sorted(picture.path)], stepped=picture.stepped)
     for level in picture.levels:
         height, dashes = y(level.at), "6 4" if level.dashed else None
-        body += _line(left, height, left + _WIDTH, height, stroke=_ORANGE, stroke_dasharray=dashes)
-        body += _text(left + _WIDTH, height - 6, level.name, text_anchor="end", fill=_ORANGE)
+        body += _line(left, height, left + width, height, stroke=_ORANGE, stroke_dasharray=dashes)
+        body += _text(left + width, height - 6, level.name, text_anchor="end", fill=_ORANGE)
     largest, several = max(dot.size for dot in dots), len({dot.size for dot in dots}) > 1
     for dot, position in sorted(zip(dots, positions, strict=True), key=lambda each: _DRAWN.index(each[0].look)):
         area = 30 + 470 * dot.size / largest if several else 100
         body += _dot(dot, position, math.sqrt(area / math.pi), linked=linked)
-    for place, on_left in _label_sides(dots, [(at_x - left, at_y - top) for at_x, at_y in positions]).items():
+    spots = [(at_x - left, at_y - top) for at_x, at_y in positions]
+    for place, on_left in _label_sides(dots, spots, width, letter).items():
         at_x, at_y = positions[place]
         anchor = "end" if on_left else "start"
         body += _text(at_x - 8 if on_left else at_x + 8, at_y - 4, _short(dots[place].name), text_anchor=anchor)
-    return _Drawing(left + _WIDTH + 2 * _TALL, top + _HEIGHT + 3 * _TALL, body)
+    return _Drawing(left + width + 2 * _TALL, top + _HEIGHT + 3 * _TALL, body)
 
 
-def _upright(scale: Scale, left: float, top: float, title: str) -> str:
-    body = ""
+def _upright(scale: Scale, ends: tuple[float, float], top: float, title: str) -> str:
+    body, left = "", ends[0]
     for place, tick in enumerate(scale.ticks):
         y = top + _HEIGHT * (1 - place / (len(scale.ticks) - 1))
-        body += _line(left, y, left + _WIDTH, y, stroke_opacity=0.25)
-        body += _text(left - 6, y + 4, tick, text_anchor="end", font_size=10)
+        body += _line(left, y, ends[1], y, stroke_opacity=0.25)
+        body += _text(left - 6, y + 4, tick, text_anchor="end")
     middle = top + _HEIGHT / 2
     return body + _text(_TALL, middle, title, text_anchor="middle", transform=f"rotate(-90 {_TALL} {middle:.0f})")
 
@@ -188,20 +193,23 @@ def _path(points: Sequence[tuple[float, float]], *, stepped: bool) -> str:
     return _element("polyline", points=drawn, fill="none", stroke=_GREY, stroke_dasharray="5 4")
 
 
-def _label_sides(dots: Sequence[Dot], positions: Sequence[tuple[float, float]]) -> dict[int, bool]:
+def _label_sides(
+    dots: Sequence[Dot], positions: Sequence[tuple[float, float]], width: float, letter: float
+) -> dict[int, bool]:
     """Whether a dot's name goes to its left, by index of the dot; leaves out dots without room for their name."""
     occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(dots, positions, strict=True) if dot.look != "quiet"]
     sides: dict[int, bool] = {}
     for at, (dot, (x, y)) in enumerate(zip(dots, positions, strict=True)):
         if not dot.name or dot.look == "quiet" or len(sides) == _MOST_NAMED:
             continue
-        name_width, centre = _LETTER * min(len(dot.name), _NAME), y - 7
-        for left in (False, True) if x < _WIDTH / 2 else (True, False):
+        name_width, centre = letter * min(len(dot.name), _NAME), y - 7
+        for left in (False, True) if x < width / 2 else (True, False):
             start = x - 8 - name_width if left else x + 8
             fits = all(
-                start > end or start + name_width < begin or abs(centre - at_y) > _TALL for begin, end, at_y in occupied
+                start > end or start + name_width < begin or abs(centre - at_y) > 1.85 * letter
+                for begin, end, at_y in occupied
             )
-            if fits and -_LETTER < start < _WIDTH + _LETTER - name_width:
+            if fits and -letter < start < width + letter - name_width:
                 sides[at] = left
                 occupied.append((start, start + name_width, centre))
                 break
@@ -342,7 +350,7 @@ def _text(x: float, y: float, words: str, **style: object) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[:_NAME]}…"
+    return name if len(name) <= _NAME else f"{start_of(name, _NAME)}…"
 
 
 def _hint(tooltip: str) -> str:

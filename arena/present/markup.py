@@ -40,7 +40,7 @@ _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
 """In a matrix with more rows or columns than this, a cell has room for a figure only."""
 _LONG: Final = 5
-_LONG_NAME: Final = 60
+_LONG_NAME: Final = 240
 _MOST_STEPS_OF_STRIP: Final = 3.5
 _SHADES: Final = 10
 
@@ -207,7 +207,8 @@ def _aligned(picture: Aligned) -> str:
                 panel_cells += cells
             elif panel_scale is not None:
                 panel_cells += _in_strip(panel.marks.get(row), panel.form, panel_scale, dense=dense)
-        rows += f'<tr{attribute}><th scope="row"><span class="rank">{place}</span> {name}</th>{panel_cells}</tr>'
+        head = f'<span class="rank">{place}</span> <span class="who">{name}</span>'
+        rows += f'<tr{attribute}><th scope="row">{head}</th>{panel_cells}</tr>'
     kind = "cells aligned" + " dense" * dense
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(picture.words)}"><table class="{kind}">'
@@ -257,7 +258,7 @@ def linked(markup: str, link: str) -> str:
 
 
 def clamped(name: str, cell: str = "") -> str:
-    """HTML of a name, or ``cell`` in its place; CSS cuts a long name after a few lines, and a tooltip has all of it."""
+    """HTML of a name, or ``cell`` in its place; CSS cuts a very long name, and a tooltip has all of it."""
     cell = cell or escaped(name)
     return f'<span class="clamped" title="{escaped(name)}">{cell}</span>' if len(name) > _LONG_NAME else cell
 

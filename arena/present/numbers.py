@@ -8,6 +8,7 @@ and in reports; programs get six decimals.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -200,10 +201,55 @@ def _decimals(value: float, fewest: int) -> int:
 
 
 def printable(text: str) -> str:
-    """The text on one line, with line breaks, control and other unprintable characters as escapes."""
+    """The text on one line, with line breaks, control and other unprintable characters as escapes.
+
+    Joiners stay where they belong to a visible character: in emoji of several parts, and in scripts that need them.
+    """
     if text.isprintable():
         return text
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return "".join(
+        character if character.isprintable() or _joins(text, at) else repr(character)[1:-1]
+        for at, character in enumerate(text)
+    )
+
+
+_JOINERS: Final = "\u200c\u200d"
+_SKIN_TONES: Final = ("\U0001f3fb", "\U0001f3ff")
+_FLAG_LETTERS: Final = ("\U0001f1e6", "\U0001f1ff")
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether the character is a joiner that its neighbours need (UTS 51; RFC 5892, A.1 and A.2)."""
+    if text[at] not in _JOINERS or not 0 < at < len(text) - 1:
+        return False
+    before, after = text[at - 1], text[at + 1]
+    if text[at] == "\u200d" and unicodedata.category(after) == "So":
+        return before == "\ufe0f" or unicodedata.category(before) in ("So", "Sk")
+    if unicodedata.combining(before) == _VIRAMA:
+        return True
+    return text[at] == "\u200c" and unicodedata.bidirectional(before) == unicodedata.bidirectional(after) == "AL"
+
+
+_VIRAMA: Final = 9
+
+
+def _continues(text: str, at: int) -> bool:
+    """Whether the character belongs to the visible character (grapheme cluster) before it."""
+    character, low, high = text[at], *_FLAG_LETTERS
+    if low <= character <= high:
+        begin = at
+        while begin and low <= text[begin - 1] <= high:
+            begin -= 1
+        return (at - begin) % 2 == 1  # flags are pairs of letters
+    is_part = unicodedata.category(character) in ("Mn", "Me", "Mc") or _SKIN_TONES[0] <= character <= _SKIN_TONES[1]
+    return is_part or character in _JOINERS or text[at - 1] == "\u200d"
+
+
+def start_of(text: str, most: int) -> str:
+    """The first ``most`` characters, or fewer, so that no visible character, such as a joined emoji, is broken."""
+    while 0 < most < len(text) and _continues(text, most):
+        most -= 1
+    return text[:most]
 
 
 def encodable(text: str) -> str:
@@ -222,10 +268,12 @@ def told_apart(names: Sequence[str], limit: int) -> list[str]:
 
 
 def _shortened(name: str, most: int, tail: int) -> str:
-    return f"{name[: most - 1 - tail]}…{name[-tail:] if tail else ''}"
+    while 0 < tail < len(name) and _continues(name, len(name) - tail):
+        tail -= 1
+    return f"{start_of(name, most - 1 - tail)}…{name[len(name) - tail :]}"
 
 
 def clipped(text: str, limit: int) -> str:
     """The text on one line, cut to ``limit`` characters."""
     line = " ".join(text[: 4 * limit].split())
-    return encodable(line if len(line) <= limit else line[: limit - 1] + "…")
+    return encodable(line if len(line) <= limit else start_of(line, limit - 1) + "…")

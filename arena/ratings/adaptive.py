@@ -70,8 +70,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.games import Games
-from retrieval_eval.stats import paired
-from retrieval_eval.stats.arrays import Floats, Int32s
+from retrieval_eval.stats import Floats, Int32s, paired
 
 _PRIOR_VARIANCE = 1.0
 """Prior variance of a strength in log-odds: a standard deviation of 174 Elo."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from arena.ratings.bradley_terry import BradleyTerry, unsettled
 from arena.ratings.games import Games, Unit
 from arena.ratings.likelihood import PairCounts, cluster_counts, gradient_on, maximise, signed_sums, weighted
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 _CELLS_IN_MEMORY = 2_000_000
 """Maximum number of elements in one array; bootstrap samples are processed in chunks of a matching size."""

@@ -42,7 +42,7 @@ from arena.ratings.likelihood import (
     slopes,
     tie_values,
 )
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 
 class BradleyTerrySettings(Struct, frozen=True):

@@ -31,7 +31,7 @@ from arena.ratings.likelihood import (
     slopes,
 )
 from judges.writing import count_words
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 _LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 _CITATION = re.compile(r"\[\d+(?:\s*,\s*\d+)*\]")

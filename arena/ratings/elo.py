@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.games import Games
 from arena.ratings.results import RatingSettings
-from retrieval_eval.stats.arrays import Floats, Int32s, Ints
+from retrieval_eval.stats import Floats, Int32s, Ints
 
 
 class EloRatings(Struct, frozen=True, eq=False):

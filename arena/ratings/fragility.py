@@ -23,7 +23,7 @@ from arena.ratings.games import Games, Unit
 from arena.ratings.likelihood import game_cells
 from arena.ratings.ranks import RESOLUTION
 from arena.ratings.results import AgentRating, Fragility, RatingSettings
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
 """With ``fragility="auto"``, neighbours are tested up to these sizes, which takes at most about two seconds."""

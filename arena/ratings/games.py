@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from judges.types import GAME_OUTCOMES, GameOutcome, Verdict
-from retrieval_eval.stats.arrays import Floats, Int32s
+from retrieval_eval.stats import Floats, Int32s
 
 WinAndTie: TypeAlias = Literal["tie", "win"]
 Unit: TypeAlias = Literal["query", "conversation", "game"]

@@ -27,7 +27,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.games import Games, distinct
-from retrieval_eval.stats.arrays import Floats, Int32s
+from retrieval_eval.stats import Floats, Int32s
 
 _OUTCOMES = np.array([1, 2, 0, 0, 2, 1])
 """Outcome number (0: win of the pair's first agent, 1: win of the second, 2: tie) by twice the score of a.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.games import Games, distinct
 from arena.ratings.likelihood import pair_counts, reachable
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import share_intervals, wilson
 from retrieval_eval.stats.paired import holm
 

@@ -18,7 +18,7 @@ from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, sandwich
 from arena.ratings.games import NO_SPREAD, Games
 from arena.ratings.results import PairDifference, fewest_queries
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 RESOLUTION = 1e-6
 """Ratings that differ by less than this many points are equal: agents with the same results differ only by rounding."""

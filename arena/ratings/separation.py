@@ -26,7 +26,7 @@ from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, sandwich
 from arena.ratings.games import Games, VerdictTable, WinAndTie, reconcile, used
 from arena.ratings.health import both_orders
 from arena.ratings.likelihood import NO_TIES, probabilities
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import Interval, share_interval
 from retrieval_eval.stats.estimate import Estimate
 

@@ -10,12 +10,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.calibration import EPSILON
+from arena.calibration import EPSILON, Opinion
 from arena.calibration.comparison import PANEL, Against, Comparison, Settings, regrouped
 from arena.calibration.consensus import table_health
 from arena.calibration.methods import Method, compare_methods, draw
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
-from arena.calibration.votes import Level, Opinion, Opinions
+from arena.calibration.votes import Level, Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.health import of_judge

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-FIGURES: Final = 13
+FIGURES: Final = 14
 """Version of the computations of cached values.
 
 Raise it when a computation changes, so that values in stores are computed again; the tests of this module fail until
@@ -190,14 +190,18 @@ def _frozen(content: Any) -> Any:
             raise TypeError(f"an array of {dtype}")
         return np.frombuffer(data, dtype).reshape(shape)[()]
     if kind in ("map", "settings"):
-        entries = {_frozen(key): _frozen(entry) for key, entry in parts}
+        entries = {
+            _frozen(key) if type(key) is list else key: _frozen(entry) if type(entry) is list else entry
+            for key, entry in parts
+        }
         return entries if kind == "map" else StoredSettings.model_validate(entries)
     if kind in _SERIES:
-        return _SERIES[kind](map(_frozen, parts))
+        return _SERIES[kind]([_frozen(part) if type(part) is list else part for part in parts])
     name, fields = parts
     if not isinstance(fields, dict):
         return _type(kind, name, ())(fields)
-    made, values = _type(kind, name, tuple(fields)), {key: _frozen(part) for key, part in fields.items()}
+    made = _type(kind, name, tuple(fields))
+    values = {key: _frozen(part) if type(part) is list else part for key, part in fields.items()}
     computed = {key: values.pop(key) for key in _computed(made)}
     value = made(**values)
     if computed:

@@ -34,7 +34,7 @@ from arena.store import Store
 from arena.store.bulk import RowColumns
 from judges.types import GameOutcome, Judgment, Verdict, conversations
 from retrieval_eval.data.columns import in_order
-from retrieval_eval.stats.arrays import Bools, Floats, Int32s
+from retrieval_eval.stats import Bools, Floats, Int32s
 from retrieval_eval.stats.scores import Gaps
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from retrieval_eval.data.tables import read_columns
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
-from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.rank import RankCorrelation, correlate_runs, correlate_topics
 

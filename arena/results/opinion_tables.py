@@ -11,7 +11,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.calibration.votes import ItemKey, Level, Opinion
+from arena.calibration import ItemKey, Opinion
+from arena.calibration.votes import Level
 from arena.data.kinds import CRITERIA, NO_VALUE, RELEVANCE, VERDICT, JudgedKind, as_number, kind_of_columns
 from arena.data.verdict_words import BOTH_ORDERS, VERDICTS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from arena.calibration.votes import Level, Opinion, VoteAgreement, agreement_between
+from arena.calibration import Opinion
+from arena.calibration.votes import Level, VoteAgreement, agreement_between
 from arena.data.dataset import Dataset
 from arena.data.kinds import (
     CRITERIA,
@@ -29,7 +30,7 @@ from arena.results.outcomes import outcomes
 from arena.store import Store
 from arena.store.annotations import Annotations
 from judges.types import Judgment
-from retrieval_eval.stats.arrays import Bools
+from retrieval_eval.stats import Bools
 
 _QRELS = "qrels"
 """Name of the rater for labels from qrels, which name no rater."""

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from arena.ratings.games import VerdictTable
     from arena.ratings.results import Ratings
     from arena.results.documents import CitationBoard, RetrievalBoard
-    from arena.results.exam_evaluation import ExamScores
+    from arena.results.exam import ExamScores
+    from arena.results.groups import Reversals
     from arena.results.nuggets import NuggetBoard
     from arena.stages.adaptive import AdaptiveState
     from arena.store.outcomes import Consistency
@@ -69,6 +70,8 @@ class Leaderboard(Struct, frozen=True):
         missing: number of missing judgments and of all planned judgments, by score and agent.
         uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
         models: number of judgments by judge and by the model that replied, for judges on a provider's server.
+        reversals: groups of queries on which another agent beats the leader; ``None`` if no column groups the queries,
+            or there are no ratings.
     """
 
     tournament: str
@@ -94,6 +97,7 @@ class Leaderboard(Struct, frozen=True):
     missing: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
     models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    reversals: Reversals | None = None
 
     @property
     def complete(self) -> bool:
@@ -221,6 +225,7 @@ def leaderboard_of(
         },
         uneven=shares(gaps, clusters),
         models=_models(samples.values(), games.models, settings),
+        reversals=None if ratings is None else _reversals(games, data, ratings),
     )
 
 
@@ -250,6 +255,14 @@ def _rated(
     )
     by_judge = rate_by_judge(verdicts, options, lengths=lengths) if len(verdicts.judges) > 1 else {}
     return ratings, by_judge, controlled
+
+
+def _reversals(games: GameTable, data: Dataset, ratings: Ratings) -> Reversals | None:
+    if not groupings(data.queries.values()):
+        return None
+    from arena.results.groups import reversals
+
+    return reversals(games, data.queries, ratings.agents[0].agent, ratings.settings.win_and_tie)
 
 
 def _exam(store: Store, tournament: str, settings: StoredSettings, outcomes: OutcomesOf) -> ExamScores | None:

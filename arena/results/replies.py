@@ -15,8 +15,8 @@ from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRI
 from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from judges.errors import InputError
-from judges.types import Answer, Document, Query, Retrieved
-from retrieval_eval.agents.types import CITATIONS, AgentFailure, AgentReply
+from judges.types import CITATIONS, Answer, Document, Query, Retrieved
+from retrieval_eval.agents.types import AgentFailure, AgentReply
 
 NOT_ASKED = "not asked"
 """Cause of a missing answer: the agent has not been asked yet, or it answered after the tournament's last run."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from arena.calibration import Opinion
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison
 from arena.calibration.style import StyleEffect
-from arena.calibration.votes import GradeTest, Level, Opinion, Opinions, grade_tests
+from arena.calibration.votes import GradeTest, Level, Opinions, grade_tests
 from arena.data.kinds import kind_of
 from arena.present.numbers import counted, listed
 from arena.results.opinion_tables import OpinionTable, TableReading, read_opinions

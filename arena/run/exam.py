@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.schema import Config
-from arena.results.exam import exam_study, stored_bank, stored_scores
-from arena.results.exam_evaluation import USUAL_LEVEL, ExamScores, Study
+from arena.results.exam import USUAL_LEVEL, ExamScores, Study, exam_study, stored_bank, stored_scores
 from arena.run import judging
 from arena.run.ledger import Progress, RunSummary
 from arena.store import Store

@@ -97,6 +97,7 @@ def run(
     progress: Progress,
     *,
     data: Dataset | None = None,
+    ready: TournamentStages | None = None,
     agents: Sequence[StoredAgent] | None = None,
     only: Sequence[Task] | None = None,
     retry_failed: bool = False,
@@ -112,6 +113,7 @@ def run(
         config: the configuration of the tournament.
         progress: a display that is notified of every judgment.
         data: use this dataset instead of the configured files and stored replies.
+        ready: the stages with their data, if a preflight has set them up and checked them.
         agents: the tournament's agents, if they are open already.
         only: the tasks whose judgments are made, all by default; for other tasks, stored results are used.
         retry_failed: retry all failures, including refused or unusable replies.
@@ -121,11 +123,14 @@ def run(
         part_of: the recorder of the enclosing run; by default a new run starts.
     """
     agents = declared_agents(config) if agents is None else agents
-    data = load_data(config, agents) if data is None else data
-    stages = TournamentStages(config, data)
-    stages.check()
-    if config.retrieval is not None and config.retrieval.measures is not None:
-        check_measures(config.retrieval.measures, data)
+    if ready is None:
+        data = load_data(config, agents) if data is None else data
+        stages = TournamentStages(config, data)
+        stages.check()
+        if config.retrieval is not None and config.retrieval.measures is not None:
+            check_measures(config.retrieval.measures, data)
+    else:
+        stages, data = ready, ready.data
     asked = [task for task in stages.tasks if only is None or task in only]
     settings = stored_settings(stages, agents)
     stop = Stop()

@@ -19,6 +19,7 @@ from arena.run.ledger import Progress, RunSummary
 from arena.run.preflight import preflight
 from arena.run.recorder import Recorder, recorded, standings_of
 from arena.stages.queries_config import of_tournament
+from arena.stages.together import TournamentStages
 from arena.store import Store
 from arena.store.runs import Runs
 from judges.errors import InputError
@@ -82,13 +83,22 @@ def play(
             raise InputError(
                 f"--stage {stage}: the configuration has no section {section!r}; add it, or name another stage"
             )
-    checked = preflight(config, data)
+    is_ready = config.synth is None and not config.agents
+    checked = preflight(config, data, assume=not is_ready)
     checked.require()
-    if config.synth is None and not config.agents:
-        data = checked.data
+    ready = checked.stages if is_ready else None
     with interruptible(), recorded(config.store, config.name) as recorder:
         complete, summary = _ask(
-            config, progress, say, recorder, stages=stages, retry_failed=retry_failed, wait=wait, trace=trace, data=data
+            config,
+            progress,
+            say,
+            recorder,
+            stages=stages,
+            retry_failed=retry_failed,
+            wait=wait,
+            trace=trace,
+            data=data,
+            ready=ready,
         )
     if summary is None:
         return PipelineResult(complete, None)
@@ -106,6 +116,7 @@ def _ask(
     wait: bool,
     trace: Callable[[CallTrace], None] | None,
     data: Dataset | None,
+    ready: TournamentStages | None,
 ) -> tuple[bool, RunSummary | None]:
     """Run all parts; returns whether queries and answers are complete, and the summary of judging, if there was any."""
     complete, agents_run = True, None
@@ -141,6 +152,7 @@ def _ask(
             config,
             display,
             data=data,
+            ready=ready,
             agents=declared,
             only=tasks if stages else None,
             retry_failed=retry_failed,

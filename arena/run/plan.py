@@ -27,11 +27,10 @@ from arena.store import Store, Wanted, missing
 from arena.store.agents import AgentQuery, AgentReplies
 from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec, price_of
-from judges.types import Answer, Document, Query, Retrieved, Task
+from judges.types import CITATIONS, Answer, Document, Query, Retrieved, Task
 from judges.writing import CHARACTERS_PER_TOKEN, estimated_tokens
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, judges_of_agents
-from retrieval_eval.agents.types import CITATIONS
 
 ANSWER: Final = 4_000
 """Assumed length in characters of an answer whose agent declares no limit on it."""
@@ -80,20 +79,21 @@ class Plan(Struct, frozen=True):
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
-def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
+def plan(config: Config, opened: OpenedAgents | None = None, stages: TournamentStages | None = None) -> Plan:
     """Render every prompt that a run would send, and count calls, tokens and cost.
 
-    Pass the agents as ``opened`` if they are open already, since opening them may mean reading a corpus.
+    Pass the agents as ``opened`` if they are open already, since opening them may mean reading a corpus; and the
+    ``stages`` if a preflight has set them up, which saves reading the data again.
     """
     if config.synth is None:
-        return _plan_tournament(config, opened)
+        return _plan_tournament(config, opened, stages)
     synth = plan_synth(of_tournament(config))
     made, most = synth.rows, synth.most or synth.rows
     if config.lacks_queries:
         bound = _at_most(config, opened, queries_to_come(synth.queries))
         notes = [*_ASSUMED, *synth.notes, _QUERIES_FIRST.format(number=synth.queries), *bound.notes]
         return Plan(made, list(dict.fromkeys(notes)), most=Plan([*most, *bound.rows], [], bound.agents))
-    rest = _plan_tournament(config, opened)
+    rest = _plan_tournament(config, opened, stages)
     notes = [*_ASSUMED, *synth.notes, *rest.notes]
     further = rest.most
     if any(row.calls for row in made):
@@ -133,11 +133,15 @@ def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, 
     return Plan(planner.rows(), [*stages.assumptions(), *agent_notes(config, agents), *_addresses(config)], agents)
 
 
-def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
-    agents, opened = plan_agents(config, opened) if config.agents else ([], None)
-    data = load_data(config, None if opened is None else opened.declared)
-    stages = TournamentStages(config, data, assume=True)
-    stages.check(complete=not config.agents)
+def _plan_tournament(config: Config, opened: OpenedAgents | None, stages: TournamentStages | None) -> Plan:
+    agents, opened = (
+        plan_agents(config, opened, None if stages is None else stages.data) if config.agents else ([], None)
+    )
+    if stages is None:
+        data = load_data(config, None if opened is None else opened.declared)
+        stages = TournamentStages(config, data, assume=True)
+        stages.check(complete=not config.agents)
+    data = stages.data
     with _stored(config.store) as store:
         if store is not None:
             stages.resume(store, config.name)

@@ -75,10 +75,10 @@ def _placed(config: Config, fault: InputError) -> InputError:
     return fault
 
 
-def preflight(config: Config, data: Dataset | None = None) -> Preflight:
+def preflight(config: Config, data: Dataset | None = None, *, assume: bool = True) -> Preflight:
     """Check everything that a configuration names: store and other outputs, judges, agents, data, prompts and settings.
 
-    ``data`` replaces the dataset from the configured files.
+    ``data`` replaces the dataset from the configured files; ``assume`` is as in ``TournamentStages``.
     """
     report = Preflight(data=data)
     report.check("store", lambda: _check_store(config))
@@ -88,7 +88,7 @@ def preflight(config: Config, data: Dataset | None = None) -> Preflight:
     for name in asked:
         report.check(f"judge {name}", lambda name=name: _check_judge(config, name))  # type: ignore[misc]
     if not config.lacks_queries and not report.faults.keys() & {f"judge {name}" for name in asked if config.agents}:
-        report.check("data", lambda: _check_data(config, report))
+        report.check("data", lambda: _check_data(config, report, assume=assume))
     return report
 
 
@@ -104,13 +104,13 @@ def _check_judge(config: Config, name: str) -> None:
         raise ConfigError(f"{place}: {problem}") from error
 
 
-def _check_data(config: Config, report: Preflight) -> None:
+def _check_data(config: Config, report: Preflight, *, assume: bool) -> None:
     try:
         if config.agents:
             report.opened = open_agents(config)
         if report.data is None or config.agents:
             report.data = load_data(config, None if report.opened is None else report.opened.declared, report.data)
-        report.stages = TournamentStages(config, report.data, assume=True)
+        report.stages = TournamentStages(config, report.data, assume=assume)
         report.stages.check(complete=not config.agents)
     except InputError as fault:
         raise _placed(config, fault) from fault

@@ -7,19 +7,21 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.judging import ReferencesSection
-from arena.config.schema import Config
 from arena.data.dataset import SHARED, Dataset
 from arena.store import Result, Store, Wanted
 from arena.store.outcomes import LabelResults, document_labels
 from judges.errors import ConfigError, to_be_asked
 from judges.prompts import PromptTemplate, load_prompt
 from judges.types import AnnotatedDocument, Judgment, Prompt, Retrieved, Task, label_of
+
+if TYPE_CHECKING:
+    from arena.config.schema import Config
 
 
 def answering(data: Dataset) -> dict[str, list[str]]:

@@ -7,15 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import ceil, floor
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from arena.config.judging import ExamSection, GenerateSection
-from arena.config.schema import Config
-from arena.data import safe_files
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, RelevanceLabels, TournamentStage, file_digest
 from arena.store import Result, Store, Wanted
@@ -26,9 +23,11 @@ from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading
 from judges.self_rating import is_answer
 from judges.types import Document, Judgment, Prompt, Query, Task
 from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grades import Rankings, document_of, passages_of, passages_of_document
 from retrieval_eval.exam.items import Bank, Item, ItemType, QueryInfo
+
+if TYPE_CHECKING:
+    from arena.config.schema import Config
 
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _EXTRACTION: Mapping[ItemType, str] = {"question": "extraction", "nugget": "extraction_nugget"}
@@ -244,6 +243,8 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
         DataError: the file cannot be used, or has no item for any of the queries.
         ConfigError: the grading needs gold answers that an item does not have.
     """
+    from retrieval_eval.exam.bank_files import read_bank  # late: results of stored judgments read no files
+
     assert section.bank is not None
     bank = read_bank(section.bank).of_queries(data.queries)
     require_usable(section, bank)
@@ -417,36 +418,3 @@ def _pieces(document: Document, most_words: int) -> tuple[Document, ...]:
         Document(piece.passage_id, piece.text, document.metadata)
         for piece in passages_of_document(document, most_words=most_words)
     )
-
-
-def save_bank(
-    path: Path, bank: Bank, *, folder: Path | None = None, seen: str | None = None, by: str = "", what: str = ""
-) -> Path | None:
-    """Write a bank to a file, including its secret items.
-
-    Args:
-        bank: the bank to write; items are never deleted from a bank, only retired.
-        folder: the folder in which the file must be; ``None`` to allow any.
-        seen: ``safe_files.digest`` of the version that was edited; ``None`` for a new file.
-
-    Returns:
-        Path of the previous version in the file's history, if there is one.
-
-    Raises:
-        InputError: the file has changed since it was read, exists already, is outside the folder, or cannot be written.
-    """
-    inside = path.parent if folder is None else folder
-    return safe_files.save(path, lambda draft: _write(draft, path, bank), folder=inside, seen=seen, by=by, what=what)
-
-
-def _write(draft: Path, path: Path, bank: Bank) -> None:
-    """Write the bank to the draft and read it back, since a file format may be unable to hold some text."""
-    try:
-        write_bank(draft, bank, secret=True)
-        again = read_bank(draft)
-    except DataError as error:
-        raise DataError(path, error.problem, line=error.line, value=error.value) from error
-    if again.by_id != {item.item_id: replace(item, text=item.text.strip()) for item in bank.items}:
-        raise DataError(
-            path, "the file's format cannot hold this bank; nothing was saved. Convert it with 'ragleague convert bank'"
-        )

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from arena.config.judging import NuggetAssignmentSection, NuggetsSection
-from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.data.files import read_answers
 from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering, file_digest
 from arena.store import Result, Wanted
 from arena.store.rows import AssignmentSubject, parts, read_span, write_span
-from judges.errors import ConfigError, DataError, InputError
+from judges.errors import ConfigError, DataError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
-from judges.types import Answer, Judgment, Prompt, Query, Task
-from retrieval_eval.data.trec import read_qrels
-from retrieval_eval.nuggets.files import read_banks
-from retrieval_eval.nuggets.scores import ScoreTable
+from judges.types import Answer, Judgment, Prompt, Task
 from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, kept_nuggets, updated_list, windows
-from retrieval_eval.scores.citations import Cited, cited_documents
+
+if TYPE_CHECKING:
+    from arena.config.schema import Config
 
 _TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
 """Placeholder nugget of twelve words for plans, which put a number before it so that all nuggets differ."""
@@ -289,6 +284,8 @@ def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] |
     Raises:
         DataError: the file cannot be read, or has nuggets for none of the queries.
     """
+    from retrieval_eval.nuggets.files import read_banks  # late: results of stored judgments read no files
+
     if section.bank is None:
         return None
     banks = {bank.query_id: bank for bank in read_banks(section.bank) if bank.query_id in data.queries}
@@ -323,81 +320,3 @@ def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict
             "add files of documents, or write 'answers' here"
         )
     return documents
-
-
-_NOT_IN_NAMES = re.compile(r"[^\w .-]+")
-
-
-def nuggets_of(config: Config) -> NuggetsSection:
-    """The section ``nuggets`` of the configuration, which names the judge.
-
-    Raises:
-        ConfigError: the configuration has no section ``nuggets``.
-    """
-    if config.nuggets is None:
-        raise ConfigError("the configuration has no section 'nuggets'; add it, and name the judge in it")
-    return config.nuggets
-
-
-def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) -> tuple[Config, Dataset]:
-    """Make configuration and dataset of a separate tournament that assigns nuggets to answers, both read from files.
-
-    Args:
-        config: the configuration that supplies judge, store and settings; its data and other stages are not used.
-        nuggets: a file of nuggets; only answers to its queries are judged.
-        answers: tables of answers, or answers in the format of the TREC RAG track.
-
-    Raises:
-        InputError: a file cannot be read, an answer occurs twice, or no answer is to a query with nuggets.
-    """
-    section = nuggets_of(config)
-    banks = {bank.query_id: bank for bank in read_banks(nuggets)}
-    data = _dataset(banks, answers)
-    if not data.answers:
-        raise InputError(
-            f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; check that both use the same query ids"
-        )
-    name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
-    to_answers = section.assign.model_copy(update={"texts": ["answers"], "depth": None, "passage_prompt": None})
-    chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
-    others = dict.fromkeys(("synth", "retrieval", "pairwise", "criteria", "exam"))
-    return config.model_copy(update={**others, "agents": {}, "further": {}, "name": name, "nuggets": chosen}), data
-
-
-def read_cited(
-    paths: Sequence[Path], qrels: Path, table: ScoreTable
-) -> tuple[dict[tuple[str, str], Cited], Mapping[str, Mapping[str, int]]]:
-    """Read the documents that each run's answer to each topic cites, and the relevance labels of documents by topic.
-
-    Args:
-        paths: answers as tables or in the format of the TREC RAG track.
-        qrels: file of relevance labels.
-        table: a table of scores; only answers of its runs to its topics are read.
-
-    Raises:
-        InputError: a file cannot be read, or has no answer of these runs to these topics.
-    """
-    runs, topics = set(table.runs), set(table.topics)
-    file_answers = (answer for path in paths for _, answer in read_answers(path))
-    answers = [answer for answer in file_answers if answer.agent in runs and answer.query_id in topics]
-    if not answers:
-        raise InputError(
-            f"{', '.join(map(str, paths))}: no answer belongs to a scored run and a scored topic; "
-            "check that run names and topic ids match"
-        )
-    labels = read_qrels(qrels).labels
-    return cited_documents(answers, {}, labels), labels
-
-
-def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
-    answers: dict[tuple[str, str], Answer] = {}
-    for path in paths:
-        for _, answer in read_answers(path):
-            key = answer.query_id, answer.agent
-            if key in answers:
-                raise InputError(
-                    f"{path}: a second answer of {answer.agent!r} to query {answer.query_id!r}; keep one of them"
-                )
-            if answer.query_id in banks:
-                answers[key] = answer
-    return Dataset({query_id: Query(query_id, bank.query) for query_id, bank in banks.items()}, answers=answers)

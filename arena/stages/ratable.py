@@ -12,7 +12,7 @@ from arena.ratings.games import Games
 from arena.store import Wanted
 from judges.errors import ConfigError
 from judges.sections import nearest
-from retrieval_eval.stats.arrays import Floats, Int32s
+from retrieval_eval.stats import Floats, Int32s
 
 _SECTION = "ratings.bradley_terry"
 

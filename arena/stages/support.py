@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, Self
 
-from arena.calibration.votes import ItemKey, ItemMeans
+from arena.calibration import ItemKey, ItemMeans
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.kinds import SUPPORT_WORDS, Annotation, Choice, JudgedKind, TaskForm

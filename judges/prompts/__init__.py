@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from msgspec.structs import replace
 from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
-from judges.contracts import reply_rule
 from judges.errors import PromptError
 from judges.sections import Section, line_in, load_section, nearest, parse_section
 from judges.self_rating import HIGHEST_RATING, levels_of
@@ -123,6 +122,12 @@ def _parse_words(choices: object) -> Words:
     return whole_numbers(low, high)
 
 
+def rule_of(contract: ReplyContract) -> str:
+    from judges.contracts import reply_rule  # late: stored replies are read without it
+
+    return reply_rule(contract)
+
+
 class ReplySection(Section):
     """The ``reply`` section of a prompt file, which says what the judge's reply must look like."""
 
@@ -153,7 +158,7 @@ class ReplySection(Section):
 
     @cached_property
     def rule(self) -> str:
-        return reply_rule(self.contract)
+        return rule_of(self.contract)
 
     def label_words(self) -> dict[int, str | int]:
         """The labels that a relevance prompt offers, in ascending order, each with the first of its words."""
@@ -321,7 +326,7 @@ class PromptTemplate(Section):
             "answer": inputs.answers[0] if inputs.answers else None,
             "items": inputs.items,
             "quoting_rule": QUOTING_RULE,
-            "reply_rule": self.reply.rule if contract is None else reply_rule(contract),
+            "reply_rule": self.reply.rule if contract is None else rule_of(contract),
             **options,
         }
         system, user = (self._filled(key, names) for key in ("system", "user"))

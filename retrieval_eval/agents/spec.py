@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from judges.functions import Named
 from judges.masking import key_in
 from judges.sections import Count, Positive, PromptName, RelativePath, Section
-from judges.spec import SECRET, Address, HeadersEnv, Price, Variable, names_in
+from judges.spec import SECRET, Address, HeadersEnv, Named, Price, Variable, names_in
 
 
 class EmbeddingsSpec(Section):

@@ -13,9 +13,6 @@ from msgspec import Struct, field
 from judges.errors import CAUSES, ProviderError
 from judges.types import Query, Usage
 
-CITATIONS = "citations"
-"""Metadata key for an answer's citations: a JSON list of document ids, or of numbers of documents counted from 1."""
-
 AGENT_CAUSES: Mapping[str, str] = {
     **{
         cause: CAUSES[cause]

@@ -17,7 +17,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import DataError
-from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.files import file_stem, first_line, open_replacing, read_lines
 from retrieval_eval.data.rows import Row, finite, known_format
 from retrieval_eval.data.table_spec import SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
@@ -163,6 +162,8 @@ def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str
 
 def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str]]]:
     """Yields the line number and the (query_id, doc_id, label) of each line of qrels."""
+    from retrieval_eval.data.collections import irds_name, irds_rows  # late: only labels may be those of ir_datasets
+
     dataset = irds_name(path)
     if dataset is not None or _is_table(path, QRELS_FIELDS):
         rows = QRELS.rows(path) if dataset is None else irds_rows(dataset, "qrels", QRELS)

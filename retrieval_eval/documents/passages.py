@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Annotated, Final, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from pydantic import Field, model_validator
 
 from judges.sections import Section
 from judges.types import Document
-from judges.writing import SENTENCE_STOPS, Span, token_spans, word_spans, words_of
+from judges.writing import SENTENCE_STOPS, Span, cut, token_spans, word_spans, words_of
 from retrieval_eval.documents.types import DocumentPart, SourceDocument, Whole
 
 _SENTENCE_BREAK = re.compile(
@@ -44,36 +43,6 @@ def _pieces(line: str) -> list[str]:
     """Split a line after each place where a sentence may end; the joined pieces are the line again."""
     ends = [match.end() for match in _SENTENCE_BREAK.finditer(line)]
     return [line[start:end] for start, end in zip([0, *ends], [*ends, len(line)], strict=True)]
-
-
-_PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
-_SENTENCE_END = re.compile(f"[.!?{SENTENCE_STOPS}][\"'\u201d\u2019\u300d\u300f\uff09)\\]]*$")
-
-
-def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterator[Span]:
-    """Yields spans of at most ``most`` words or tokens (``units``) of a text; neighbours share ``overlap`` units."""
-    if most < 1 or not 0 <= overlap < most:
-        raise ValueError(f"the size must be at least 1 and the overlap from 0 to size - 1, not {most} and {overlap}")
-    first = 0
-    while first < len(units):
-        last = _last_unit(text, units, first, most, overlap)
-        yield units[first][0], units[last][1]
-        first = last + 1 if last == len(units) - 1 else last + 1 - overlap
-
-
-def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap: int) -> int:
-    """Index of the last unit in the span that begins with unit ``first`` and has at most ``most`` units.
-
-    A span ends between paragraphs if possible, else after a sentence, else between words.
-    """
-    latest = first + most - 1
-    if latest >= len(units) - 1:
-        return len(units) - 1
-    candidates = range(latest, first + overlap - 1, -1)
-    between_paragraphs = (unit for unit in candidates if _PARAGRAPH.search(text, units[unit][1], units[unit + 1][0]))
-    after_sentence = (unit for unit in candidates if _SENTENCE_END.search(text, *units[unit]))
-    between_words = (unit for unit in candidates if units[unit][1] < units[unit + 1][0])
-    return next(chain(between_paragraphs, after_sentence, between_words), latest)
 
 
 CutBy: TypeAlias = Literal["paragraph", "tokens", "sentences", "pages"]

@@ -68,8 +68,7 @@ def read_bank(path: Path | str) -> Bank:
     items: dict[str, Item] = {}
     queries: Queries = {}
     reading = BANK.report(*_OF_ITEM, *_OF_QUERY)
-    for record in _yaml_rows(path) if path.name.endswith(_YAML) else read_rows(path):
-        row = next(BANK.renamed([record]))
+    for row in BANK.renamed(_yaml_rows(path) if path.name.endswith(_YAML) else read_rows(path)):
         reading.add(row)
         for item, entry in _items(row, queries):
             if item.item_id in items:

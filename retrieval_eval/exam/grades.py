@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from judges.errors import InputError
 from judges.self_rating import Compat, is_answer, similar
 from judges.types import Answer, Document
-from judges.writing import word_spans
-from retrieval_eval.documents.passages import cut
+from judges.writing import cut, word_spans
 from retrieval_eval.exam.items import FALSE_WORDS, TRUE_WORDS, Bank, Item
 from retrieval_eval.scores.metrics import Labels
 

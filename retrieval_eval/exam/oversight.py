@@ -16,7 +16,7 @@ from retrieval_eval.exam.grades import UNGRADED, Grade, Grids, Rankings, make_gr
 from retrieval_eval.exam.items import Bank, diff
 from retrieval_eval.exam.scores import DEFAULT_K, correlate, cover_scores, exam_labels, places
 from retrieval_eval.scores.metrics import Labels
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 
 class Uncovered(Struct, frozen=True):

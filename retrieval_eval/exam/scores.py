@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
-from retrieval_eval.stats.arrays import Floats, Ints
+from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
-from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
 
 
@@ -36,11 +35,15 @@ class Correlation(Struct, frozen=True):
 
 def places(scores: Mapping[str, float]) -> dict[str, float]:
     """Agents' places on a leaderboard, 1 for the highest score; agents with equal scores share their average place."""
+    from retrieval_eval.stats.rank import mean_ranks  # late: most leaderboards are compared with no other
+
     return dict(zip(scores, mean_ranks(np.array([*scores.values()], np.float64)).tolist(), strict=True))
 
 
 def correlate(first: Mapping[str, float], second: Mapping[str, float]) -> Correlation:
     """Correlate two leaderboards, given as each agent's place from 1; ``places`` turns scores into places."""
+    from retrieval_eval.stats.rank import kendall_taus, spearmans  # late, as above
+
     agents = [agent for agent in first if agent in second]
     first_places, second_places = (np.array([side[agent] for agent in agents], np.float64) for side in (first, second))
     rho, tau = (float(coefficient(first_places, second_places)[0]) for coefficient in (spearmans, kendall_taus))

@@ -24,7 +24,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
-from retrieval_eval.stats.arrays import Floats, Ints
+from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.scores import Gaps, Scores
 

@@ -17,8 +17,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from judges.types import Answer
-from retrieval_eval.agents.types import CITATIONS
+from judges.types import CITATIONS, Answer
 from retrieval_eval.scores.claims import (
     INSIDE,
     MARK,

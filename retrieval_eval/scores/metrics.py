@@ -30,7 +30,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import (
     ALONE,
     Clusters,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.scores.metrics import Labels, Metrics, RetrievedScores, evaluate
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import (
     ALONE,
     Clusters,

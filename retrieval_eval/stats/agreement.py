@@ -24,7 +24,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import ALONE, COEFFICIENT, Clusters, jackknife_estimate, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 

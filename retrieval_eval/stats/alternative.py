@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 from msgspec import Struct
 
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.estimate import Estimate
 

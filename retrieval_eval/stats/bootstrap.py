@@ -35,7 +35,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 FEW_QUERIES: Final = 10

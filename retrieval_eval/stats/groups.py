@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 _PERMUTATIONS: Final = 99_999
 _ENOUGH: Final = 500

@@ -50,7 +50,7 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import LIKELIHOOD, mean_interval, student, sums_by_unit
 from retrieval_eval.stats.estimate import Estimate
 
@@ -112,6 +112,7 @@ def paired(
     level: float = 0.95,
     looks: Sequence[float] = (),
     any_look: bool = False,
+    symmetric: bool = False,
 ) -> Paired:
     """Compare two systems by their differences, new minus old.
 
@@ -126,6 +127,8 @@ def paired(
             queries). Replaces ``known``, which counts missing turns as completely lost or won.
         looks: the share of all queries that was judged at each look, the present one last; see ``level_of_look``.
         any_look: whether the interval must be valid for any number of looks while queries are added.
+        symmetric: whether equal systems make a difference as likely as its opposite, as in games; see
+            ``symmetric_interval``. It has no effect together with ``any_look``.
 
     Raises:
         InputError: the margin or level is outside its range.
@@ -150,11 +153,12 @@ def paired(
     if not d.size:
         return Paired(Estimate(None, n=0), "undecided", margin, *signs, missing, False, None, ends)
     look_level = level_of_look(looks, level) if looks else level
-    low, high = interval(x, look_level, any_look=any_look)
+    symmetric = symmetric and not any_look
+    low, high = symmetric_interval(x, look_level) if symmetric else interval(x, look_level, any_look=any_look)
     interval_verdict = _verdict(low, high, null)
     verdict = _verdict(min(low, lowest), max(high, highest), null)
     more = _more(x, null, level, any_look=any_look) if interval_verdict == "undecided" and d.size > 1 else None
-    method = "confidence sequence" if any_look else "alpha spending" if looks else LIKELIHOOD
+    method = "confidence sequence" if any_look else "alpha spending" if looks else "t" if symmetric else LIKELIHOOD
     estimate = Estimate(float(d.mean()), reach * (2 * low - 1), reach * (2 * high - 1), d.size, method)
     if d.size < 2:
         estimate = replace(estimate, low=None, high=None)
@@ -169,6 +173,20 @@ def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> 
     if not any_look:
         return mean_interval(x, level, times=times)
     return _low_of_any_look(x, level, times), 1 - _low_of_any_look(1 - x, level, times)
+
+
+def symmetric_interval(x: Floats, level: float) -> tuple[float, float]:
+    """Student's interval of the mean of figures in [0, 1], shape (n,), for tests on small groups of queries.
+
+    If two agents are equal, a win and a loss are equally likely, so their differences are symmetric and rare large
+    losses cannot hide. The interval is then narrower than that of ``interval``, above all at high levels. If all
+    figures are equal, it is that of ``interval``.
+    """
+    spread = float(x.std(ddof=1)) if x.size > 1 else 0.0
+    if spread < _SMALLEST:
+        return interval(x, level, any_look=False)
+    mean, half = float(x.mean()), student(level, x.size) * spread / math.sqrt(x.size)
+    return max(0.0, mean - half), min(1.0, mean + half)
 
 
 def _verdict(low: float, high: float, null: float) -> GateVerdict:

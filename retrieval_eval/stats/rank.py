@@ -26,7 +26,7 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import (
     estimates,
     numbered,

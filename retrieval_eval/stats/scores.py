@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.arrays import Floats, Ints
+from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of, weighted_means
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import holm

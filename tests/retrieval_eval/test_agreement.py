@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from arena.results.exam_evaluation import load_study
+from arena.results.exam import load_study
 from judges.errors import InputError
 from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.exam.scores import exam_labels, read_grade_map

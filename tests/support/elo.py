@@ -7,7 +7,7 @@ import numpy as np
 from arena.ratings.elo import pack, play
 from arena.ratings.games import Games
 from arena.ratings.results import RatingSettings
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 
 def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:

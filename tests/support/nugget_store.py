@@ -37,7 +37,7 @@ def write_nugget_tournament(
         queries: ids.
         agents: names.
         wording: of every query, answer and nugget.
-        sections: of the YAML file, in place of the usual ones.
+        sections: of the YAML file, in place of the usual ones; ``None`` leaves one out.
 
     Returns:
         The YAML file.
@@ -61,7 +61,7 @@ def write_nugget_tournament(
         **sections,
     }
     path = folder / "t.yaml"
-    path.write_text(yaml.safe_dump(content))
+    path.write_text(yaml.safe_dump({name: section for name, section in content.items() if section is not None}))
     return path
 
 

@@ -33,6 +33,7 @@ PAGES += [f"{page.address}?view={view}&{OPEN.get(view, 'raw')}=true" for page in
 PAGES += ["queries?query=q00", "queries?agent=an-agent-with-a-long-name-0", "compare?part=Two+scores&tables=true"]
 PAGES += [f"queries?view=games&game={quote(GAME)}"]
 GRAVE = ("serious", "critical")
+FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 
 
 def long(text: str) -> str:
@@ -46,7 +47,7 @@ def long(text: str) -> str:
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("long")
     queries = [f"q{number:02}" for number in range(12)]
-    agents = [f"an-agent-with-a-long-name-{number}" for number in range(4)]
+    agents = ["an-agent-with-a-long-name-0", "an-agent-with-a-long-name-1", "a" * 119 + "2", f"{FAMILY * 9} end"]
     columns = ("qid", "did", "document", "agent", "rank")
     rows = [
         (q, f"{q}-{at}", long(f"Document {at}"), agent, at + 1) for q in queries for agent in agents for at in (0, 1)
@@ -82,6 +83,16 @@ def opened(browser: Browser) -> Page:
     return page
 
 
+@pytest.fixture(scope="module")
+def fingers(browser: Browser) -> Page:
+    """A page on a touch screen."""
+    page = browser.new_context(
+        viewport={"width": 1440, "height": 844}, has_touch=True, reduced_motion="reduce"
+    ).new_page()
+    page.set_default_timeout(20_000)
+    return page
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_no_grave_barrier_fits_a_phone_and_keeps_the_policy(opened: Page, address: str, name: str) -> None:
     refused: list[str] = []
@@ -101,6 +112,81 @@ def test_a_page_has_no_grave_barrier_fits_a_phone_and_keeps_the_policy(opened: P
     assert barriers + dim == [], "nothing but colours differs in the dark"
     show_at(opened, 390)
     assert refused == []
+
+
+MEASURED = """() => {
+    const page = document.querySelector("[data-testid=stMain]"), edge = page.getBoundingClientRect().right;
+    const faults = [];
+    const named = (one) => `${one.tagName} ${one.className}: ${[...one.textContent.trim()].slice(0, 30).join("")}`;
+    const isShown = (one) => {
+        const box = one.getBoundingClientRect();
+        const isSeen = one.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+        return isSeen && box.width > 1 && box.height > 1;
+    };
+    for (const one of page.querySelectorAll("*")) {
+        const texts = [...one.childNodes].filter((node) => node.nodeType === 3), text = one.textContent;
+        const words = texts.map((node) => node.textContent).join("").trim();
+        if (!isShown(one) || one.closest("[data-testid=stIconMaterial], style, script, option, title")) continue;
+        const style = getComputedStyle(one), matrix = one.getScreenCTM?.();
+        const size = parseFloat(style.fontSize) * (matrix ? Math.hypot(matrix.a, matrix.b) : 1);
+        if (words && size < 12.49) faults.push(`${size} px: ${named(one)}`);
+        const hides = !["visible", "auto", "scroll"].includes(style.overflowX);
+        const cuts = hides && style.display !== "inline" && text.trim() && one.scrollWidth > one.clientWidth + 1;
+        const clamps = hides && style.webkitLineClamp !== "none" && text.length <= 240;
+        if (cuts || clamps && one.scrollHeight > one.clientHeight + 2) faults.push(`cut: ${named(one)}`);
+        const dots = /\\S…$/.test(words) && words.length < 190 && !one.closest(".passage, .top");
+        const right = (one.closest("table") ?? one).getBoundingClientRect().right;
+        if (dots && edge - right > 80) faults.push(`dots beside room: ${named(one)}`);
+    }
+    for (const one of page.querySelectorAll("a[href], button, summary, select, label:has(input), [role=combobox]")) {
+        const isInText = one.matches("a") && getComputedStyle(one).display === "inline"
+            && [...one.parentElement.childNodes].some((node) => node !== one && node.textContent.trim());
+        const box = (one.closest("[role=group]:has([role=combobox])") ?? one).getBoundingClientRect();
+        if (!isShown(one) || isInText || one.closest("svg") || Math.min(box.width, box.height) >= 43.9) continue;
+        faults.push(`${box.width} by ${box.height} for a finger: ${named(one)}`);
+    }
+    if (page.scrollWidth > page.clientWidth || document.documentElement.scrollWidth > innerWidth)
+        faults.push(`${page.scrollWidth} px wide`);
+    return [...new Set(faults)];
+}"""
+"""What hinders reading or touching: small or cut text, dots beside room, small targets, a page that is too wide."""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_text_is_whole_and_large_and_targets_fit_fingers(fingers: Page, address: str, name: str) -> None:
+    say_name(fingers.context, address, "ann")
+    fingers.set_viewport_size({"width": 1440, "height": 844})
+    fingers.goto(f"{address}/{name}")
+    settle(fingers)
+    assert fingers.evaluate("matchMedia('(pointer: coarse)').matches")
+    faults: dict[str, list[str]] = {}
+    for width, scheme in ((1440, "light"), (768, "light"), (390, "light"), (390, "dark")):
+        fingers.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        fingers.set_viewport_size({"width": width, "height": 844})
+        for _ in range(10):  # it is laid out a moment later
+            if not (found := fingers.evaluate(MEASURED)):
+                break
+            fingers.wait_for_timeout(200)
+        faults |= {f"{width} {scheme}": found} if found else {}
+    assert faults == {}
+    assert "u200d" not in fingers.content(), "a joined emoji stays joined"
+
+
+def test_on_a_phone_heads_and_names_of_the_heat_map_stay_in_sight(fingers: Page, address: str) -> None:
+    fingers.goto(f"{address}/queries?view=queries")
+    settle(fingers)
+    fingers.set_viewport_size({"width": 390, "height": 500})
+    fingers.wait_for_timeout(300)
+    places = fingers.locator(".picture .scroll").evaluate("""(box) => {
+        box.scrollTo(9999, 9999);
+        const { left, top } = box.getBoundingClientRect();
+        const head = box.querySelector("thead th:last-child").getBoundingClientRect();
+        const name = box.querySelector("tbody tr:last-child th").getBoundingClientRect();
+        return [box.scrollLeft, box.scrollTop, head.top - top, name.left - left];
+    }""")
+    assert places[0] > 0
+    assert places[1] > 0
+    assert places[2:] == pytest.approx([0, 0], abs=5)
 
 
 def test_a_script_that_a_text_could_plant_would_not_run(opened: Page, address: str) -> None:

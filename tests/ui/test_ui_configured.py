@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import ragleague as rl
-from tests.support.pages import shown
+from tests.support.pages import sent, shown
 from tests.ui.test_ui_pages import APP
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
@@ -56,8 +56,9 @@ def test_they_say_what_is_stored_where_it_has_not_run(folder: Path, monkeypatch:
     third = folder / "third.yaml"
     third.write_text(CONFIG.format(name="gamma", agents="p.csv, s.csv"))
     run = opened(monkeypatch, third)
-    assert "does not hold the configuration's tournament yet" in shown(run)
-    assert "gamma; there are: alpha, beta" in shown(run)
+    assert "This tournament has not run yet. Run it, or choose another above." in shown(run)
+    assert "\ngamma\n" in shown(run)
+    assert 'href="workbench?tournament=gamma&amp;view=runs"' in sent(run)
     third.write_text(CONFIG.format(name="alpha", agents="p.csv, s.csv"))
     run = opened(monkeypatch, third)
     assert "third.yaml: another file ran the tournament 'alpha' in the store (agents p and q" in shown(run)

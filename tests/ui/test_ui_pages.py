@@ -147,12 +147,16 @@ def test_verdicts_without_texts_are_shown_as_such_and_nobody_votes_on_them(here:
         assert "the same, word for word" not in shown(run)
     assert "no answer's text is known" in unescape(sent(page("style")))
     assert "May judge stand in for people on games? Not known" in sent(page("card"))
-    for name in ("runs", "history"):
-        assert "These verdicts were imported: a run brings the rest" in shown(page(name)), name
-    for name in ("label", "bank", "nuggets", "card", "people", "checks", "runs", "history"):
+    with_texts = "--tournament imported --queries QUERIES.csv --answers ANSWERS.csv"
+    for name in ("label", "vote", "people", "corrected", "disagreements"):
+        command = page(name, annotator="ann").code[0].value
+        assert command == f"ragleague import verdicts VERDICTS.csv --store {here} {with_texts}"
+    for name in ("runs", "history", "bank", "nuggets"):
         run = page(name, annotator="ann")
-        assert not run.code, f"{name}: imported verdicts have no YAML file"
-        assert "pairwise." not in sent(run)
+        assert "These verdicts were imported. For more, write a YAML file" in shown(run), name
+        assert [one.value for one in run.code] == ["ragleague init imported-run"]
+    for name in ("label", "bank", "nuggets", "card", "people", "checks", "runs", "history"):
+        assert "pairwise." not in sent(page(name, annotator="ann"))
 
 
 def test_every_flag_of_a_rating_and_every_task_of_a_judge_has_words() -> None:
@@ -205,12 +209,12 @@ def test_figures_that_a_page_keeps_in_the_store_make_nothing_be_read_anew(here: 
 
 def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: Path) -> None:
     write_store(here, queries=2, failed=24, criteria=False)
-    assert "No game has a verdict yet" in shown(page("queries"))
+    assert "Nothing is scored yet" in shown(page("queries"))
     for view in ("vote", "assess", "grade"):
         words = shown(page(view))
         assert "Once judges have judged, people are asked here." in words
         assert "YAML" not in words, "annotators have no use for it"
-    assert "Add this to the tournament's YAML file" in shown(page("nuggets"))
+    assert "Add this to the YAML file of this tournament" in shown(page("nuggets"))
     overview = shown(page("leaderboard"))
     assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
     assert "24 failed" in overview

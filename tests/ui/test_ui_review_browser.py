@@ -161,6 +161,10 @@ def test_each_key_counts_for_what_waited_when_it_was_pressed_at_any_speed(
     assert landed == [(one.query_id, one.item, one.other, one.texts, one.value) for one in expected]
 
 
+def test_the_keys_of_every_form_are_tried() -> None:
+    assert {kind.form.view for kind in KINDS.values() if kind.form is not None} == set(FORMS)
+
+
 def test_skip_and_undo_keep_their_place_among_the_keys(page: Page, address: str, folder: Path) -> None:
     opened(page, address, "vote", "sam")
     for key in "1s2u31":

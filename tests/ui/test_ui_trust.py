@@ -97,17 +97,22 @@ def test_the_reading_list_leads_to_games(judged: Path) -> None:
 
 def test_the_page_is_as_fresh_as_the_store(store: Path) -> None:
     write_store(store)
-    assert "No person judged anything" in shown(opened("people"))
+    assert "No human labels yet" in shown(opened("people"))
     add_people(store, "sample")
-    assert "No person judged anything" not in shown(page("people"))
+    assert "No human labels yet" not in shown(page("people"))
 
 
 def test_without_people_one_card_says_how_to_get_judgments_and_checks_and_style_stand(store: Path) -> None:
     write_store(store)
+    purposes = set()
     for view in ("people", "corrected", "disagreements"):
         run = opened(view)
-        assert "[vote](review?tournament=sample&view=vote)" in shown(run)
-        assert [own.value for own in run.code] == ["data:\n  qrels: labels.csv   # query, document, label"]
+        leads = re.findall(r'href="review\?tournament=sample&amp;view=(\w+)"', sent(run))
+        assert leads == ["vote", "label", "grade"], "what there are tasks for"
+        purposes.add(run.info[0].value)
+        command = f"ragleague import votes LABELS.csv --store {store} --tournament sample"
+        assert [own.value for own in run.code] == [command]
+    assert len(purposes) == 3
     assert "trust checks passed" in shown(opened("checks"))
     assert "What does the judge like" in shown(opened("style"))
 

@@ -14,20 +14,21 @@ from msgspec.structs import replace
 from arena.boards.bank import BankEditBoard, ItemEffect, exam_effects, item_line, items_table
 from arena.boards.exam import answers_table, exam_board, spurious_table, uncovered_table
 from arena.boards.retrieval import WHOSE
+from arena.data.safe_files import save_bank
 from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table
-from arena.results.exam_evaluation import Study
-from arena.stages.exam import require_usable, save_bank
+from arena.results.exam import Study
+from arena.stages.exam import require_usable
 from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item, read_bank
 from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item, ItemEdit, described, diff, edited_bank
 from retrieval_eval.exam.oversight import EditEffect, edit_effect
-from ui import data, editing, text
+from ui import data, editing, onward, text
 from ui.address import choose, links, pick, unfold
 from ui.editing import Session
 from ui.show import draw, show_beside, show_table
-from ui.text import incomplete, lacking, nothing, problem
+from ui.text import incomplete, problem
 
 _EXAM_YAML: Final = "exam:\n  judge: JUDGE\n  bank: bank.jsonl  # or generate: {per_query: 5}"
 _BANK: Final = "bank-draft"
@@ -53,9 +54,9 @@ def show_bank(source: data.Source) -> None:
     study = data.study(source)
     if study is None:
         words = "**This tournament has no exam.** An exam grades answers by questions with known answers."
-        lacking(words, _EXAM_YAML, data.settings(source))
+        onward.add(words, _EXAM_YAML, source)
     elif study.bank is None or not study.bank.items:
-        nothing("A judge writes this bank, and has not yet: `ragleague run` or `ragleague make bank` asks it.")
+        onward.run("A judge writes this bank, and has not yet.", source)
     else:
         bank = study.bank
         if opened.session is not None:

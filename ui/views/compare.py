@@ -12,10 +12,10 @@ from arena.boards.leaderboard import TournamentBoard, missing
 from arena.boards.scores import further_boards
 from arena.present.files import html_block
 from arena.present.picture import Aligned
-from ui import data, text
+from ui import data, onward, text
 from ui.address import link, links, pick, switch, unfold
 from ui.show import draw, offer, show_table
-from ui.text import incomplete, lacking, nothing
+from ui.text import incomplete
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
 _SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
@@ -26,8 +26,8 @@ compared = data.stored(compare_board, "Comparing the scores …")
 
 def show(source: data.Source) -> None:
     board, rated = compared(source, source.group), data.board(source)
-    if not board.ways:
-        nothing("No game has a verdict and no answer a score yet. Run `ragleague run` and come back.")
+    if not board.order:
+        onward.run("No game has a verdict and no answer a score yet.", source)
         return
     for sentence in missing(rated):
         incomplete(sentence)
@@ -47,7 +47,7 @@ def show(source: data.Source) -> None:
     if len(board.ways) == 1:
         with unfold("Add other scores", "add") as opened:
             if opened.open:
-                lacking("Exam questions and nuggets, for instance.", _YAML, data.settings(source))
+                onward.add("Exam questions and nuggets, for instance.", _YAML, source)
     with unfold("Tables", "tables") as opened:
         if opened.open:
             _show_tables(source, board)

@@ -102,7 +102,7 @@ def _show_order(order: ShownOrder, game: GameRecord) -> None:
         if isinstance(result, JudgeFailure):
             problem("No verdict: the judge failed.", f"{CAUSES.get(result.cause, result.cause)}. {result.message}")
         elif result is None:
-            nothing("Not judged yet. Run `ragleague run`.")
+            nothing("Not judged yet.")
         if result is not None and result.reply:
             with st.expander("The whole reply", key=f"reply-of-{key}", on_change="rerun") as reply:
                 if reply.open:

@@ -14,7 +14,7 @@ from arena.boards.games import Apart, GameEnding, GameFilter, game_at, games_tab
 from arena.boards.queries import queries_meant
 from arena.present.numbers import counted
 from arena.results.games import GameKey, GameTable
-from ui import data, text
+from ui import data, onward, text
 from ui.address import choose, link, unfold
 from ui.show import show_table
 from ui.text import TextLine, nothing
@@ -30,7 +30,7 @@ def show(source: data.Source) -> None:
     """Draw the game that the URL names; if it names none, draw the list of games."""
     games = data.games(source)
     if not len(games):
-        nothing("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragleague run`.")
+        onward.add("No answers are compared here: this tournament plans no games.", onward.PAIRWISE, source)
         return
     address = st.query_params.get("game")
     key = game_at(address)

@@ -12,10 +12,11 @@ from arena.data.dataset import texts_of
 from arena.present.blocks import Block
 from arena.present.picture import Chart, Whiskers
 from arena.present.table import Table
-from ui import data
+from arena.results.ratings import Leaderboard
+from ui import data, onward
 from ui.address import link, unfold
 from ui.show import draw, show_table
-from ui.text import incomplete, nothing
+from ui.text import incomplete
 
 _MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
 """Sections of the leaderboard to show in the expander; Compare and Trust show the other sections."""
@@ -27,7 +28,7 @@ judged = data.judged(judged_on)
 
 
 def show(source: data.Source) -> None:
-    board = data.board(source)
+    board = data.board(source)  # first, as it takes longest and says so
     full_board, opening = _opening(source)
     charts = [block for block in opening if isinstance(block, Chart)]
     for block in opening:
@@ -35,10 +36,7 @@ def show(source: data.Source) -> None:
             show_table(block, saved=False)  # "More" has all of it
         elif not isinstance(block, Chart):
             draw(block)
-    if not board.coverage:
-        nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragleague run`.")
-    for sentence in missing(board):
-        incomplete(sentence)
+    _say_what_is_missing(source, board)
     for chart, column in zip(charts, st.columns(max(len(charts), 1)), strict=False):
         with column:
             draw(chart)
@@ -48,6 +46,15 @@ def show(source: data.Source) -> None:
                 if section.ident in _MORE:
                     blocks = [block for block in section.blocks if not isinstance(block, _ON_TOP)]
                     draw(replace(section, blocks=blocks))
+
+
+def _say_what_is_missing(source: data.Source, board: Leaderboard) -> None:
+    if not board.coverage:
+        onward.add("Nothing is planned in this tournament.", onward.PAIRWISE, source)
+    for sentence in missing(board):
+        incomplete(sentence)
+    if any(stage.judged < stage.wanted for stage in board.coverage.values()):
+        onward.offer_run(source)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
@@ -61,7 +68,7 @@ def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
     board = TournamentBoard(data.board(source), comparisons, apart, queries=texts_of(selected_queries))
     opening = board.opening(
         len(selected_queries),
-        judged(source),
+        judged(source) if any(stage.judged for stage in data.board(source).coverage.values()) else "",
         checks=link("trust", source),
         link=lambda agent: link("queries", source, agent=agent),
     )

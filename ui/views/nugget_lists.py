@@ -34,11 +34,11 @@ from retrieval_eval.nuggets.types import (
     weighed,
     worded,
 )
-from ui import data, editing, text
+from ui import data, editing, onward, text
 from ui.address import choose, link, links
 from ui.editing import Session
 from ui.show import draw, show_beside
-from ui.text import incomplete, lacking
+from ui.text import incomplete
 
 _NUGGETS_YAML: Final = "nuggets:\n  judge: JUDGE\n  bank: nuggets.jsonl  # or create: {}, from relevant documents"
 
@@ -56,7 +56,7 @@ def show_nuggets(source: data.Source) -> None:
     results = data.nuggets(source)
     if results is None:
         words = "**This tournament has no nuggets.** Nuggets are the facts that a good answer states."
-        lacking(words, _NUGGETS_YAML, data.settings(source))
+        onward.add(words, _NUGGETS_YAML, source)
         return
     labels = [label for assignment in (*results.assignments, *results.passages.values()) for label in assignment.labels]
     if missing := labels.count(None):

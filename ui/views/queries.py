@@ -16,12 +16,14 @@ from arena.data.dataset import Dataset
 from arena.present.files import html_block
 from arena.present.table import first
 from judges.types import Query
-from ui import data, text
+from ui import data, onward, text
 from ui.address import link, links, switch
 from ui.show import draw, show_table
 from ui.text import TextLine, incomplete, nothing
 from ui.views.game import games_on_query, show_bank, show_documents, to_game
 
+_SCORED: Final = ("pairwise", "criteria", "exam", "nuggets")
+"""Sections of the configuration that score answers."""
 _CELLS: Final = 800
 """Maximum number of cells on one page of the heat map: about one screen, which a browser draws quickly."""
 _ROWS: Final = 50
@@ -41,7 +43,7 @@ def show(source: data.Source) -> None:
     """Draw the page of the query or agent that the URL names; if it names neither, the heat map."""
     board = _selected_board(source)
     if not board.queries:
-        nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragleague run`.")
+        onward.add("This tournament has no queries yet.", "data:\n  queries: queries.csv   # qid, query", source)
         return
     agents = board.agents(data.board(source).ratings)
     query, agent = (st.query_params.get(name, "") for name in ("query", "agent"))
@@ -60,7 +62,8 @@ def show(source: data.Source) -> None:
 
 def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]) -> None:
     if not board.kinds:
-        nothing("No game has a verdict yet, so no query can be seen to separate the agents. Run `ragleague run`.")
+        words = "so no query can be seen to separate the agents."
+        onward.run_or_compare(f"Nothing is scored yet, {words}", source, _SCORED, f"No answer gets a score, {words}")
         return
     text.lead(board.finding)
     if board.missing:

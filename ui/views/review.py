@@ -37,9 +37,9 @@ from arena.store import Store
 from arena.store.annotations import Annotations
 from judges.errors import InputError, RagleagueError
 from judges.types import Document, Judgment, Query
-from ui import data, editing, text
+from ui import data, editing, onward, text
 from ui.access import allowed, annotator_field, owner, viewer
-from ui.text import nothing, problem
+from ui.text import problem
 
 
 @st.fragment
@@ -53,8 +53,7 @@ def show(kind: JudgedKind, source: data.Source) -> None:
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
     pool = _pool(source, kind.name)
     if not pool.queries:
-        imported = kind is VERDICT and data.played(source)
-        nothing(text.NO_TEXTS if imported else f"{form.missing} Once judges have judged, people are asked here.")
+        onward.tasks(f"{form.missing} Once judges have judged, people are asked here.", source)
         return
     with top:
         annotator = annotator_field(placeholder="Your name or initials", label_visibility="collapsed", width=140)
@@ -69,8 +68,12 @@ def show(kind: JudgedKind, source: data.Source) -> None:
 
 def existing(source: data.Source) -> list[str]:
     """Names of the page's parts that have tasks; if none has any, the name of the first part."""
-    kinds = [kind for kind in KINDS.values() if kind.form is not None and _has_tasks(kind, source)]
-    return [form_of(kind).view for kind in kinds or [VERDICT]]
+    return [form_of(kind).view for kind in with_tasks(source) or [VERDICT]]
+
+
+def with_tasks(source: data.Source) -> list[JudgedKind]:
+    """The kinds of judgments that have tasks for annotators."""
+    return [kind for kind in KINDS.values() if kind.form is not None and _has_tasks(kind, source)]
 
 
 def _has_tasks(kind: JudgedKind, source: data.Source) -> bool:

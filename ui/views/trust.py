@@ -33,14 +33,13 @@ from arena.present.table import Table
 from arena.results.agreement import resampling_of
 from arena.results.games import GameKey
 from arena.results.table_agreement import Calibration
-from ui import data, text
+from ui import data, onward, text
 from ui.address import link, note_unless, pick, unfold
 from ui.show import draw, show_table
-from ui.text import lacking, nothing
+from ui.views import review
 from ui.views.game import to_game
 
 _WIDTHS: Final = (0.2, 0.1, 0.05, 0.02, 0.01)
-_FILES: Final = "data:\n  qrels: labels.csv   # query, document, label"
 
 
 def checks(source: data.Source) -> None:
@@ -69,7 +68,7 @@ def card(source: data.Source) -> None:
     cards = judge_cards(data.board(source), calibration, datetime.now(UTC).date()).sections()
     draw(*cards)
     if not cards:
-        _say_how_to_get_people(source, uncompared)
+        _say_how_to_get_people(source, uncompared, "With them, a card says whether the judge can stand in for people.")
     for further in further_boards(data.board(source).further).values():
         if further.checks():  # those without are on Compare
             draw(*further.sections())
@@ -77,7 +76,7 @@ def card(source: data.Source) -> None:
 
 def people(source: data.Source) -> None:
     """Draw the comparison of judges with people."""
-    comparisons = _compared("Does the judge see what people see?", source)
+    comparisons = _compared("Does the judge see what people see?", source, "This part compares them with the judge's.")
     if not comparisons:
         return
     text.lead(people_checks(comparisons)[0].finding)
@@ -100,7 +99,10 @@ def people(source: data.Source) -> None:
 
 def corrected(source: data.Source) -> None:
     """Draw the results corrected for the judge's bias."""
-    if not _compared("The answer if the judge is biased", source) or (comparisons := data.corrected(source)) is None:
+    purpose = "From them, this part estimates the judge's bias and corrects the results for it."
+    if not _compared("The answer if the judge is biased", source, purpose):
+        return
+    if (comparisons := data.corrected(source)) is None:
         return
     judge = _choose("corrected", [judge for judge in judges_of(comparisons) if judge.estimates is not None])
     *others, main = [block for block in corrected_figures(judge) if not isinstance(block, Table)]
@@ -116,8 +118,7 @@ def style(source: data.Source) -> None:
     st.header("What does the judge like besides quality?", anchor=False)
     board = data.board(source)
     if board.ratings is None or board.ratings.judge_health is None:
-        snippet = "pairwise:\n  judges: [judge]\n  both_orders: true"
-        lacking("No answers are compared yet.", snippet, data.settings(source))
+        onward.add("No answers are compared yet.", onward.PAIRWISE, source)
         return
     show_table(habits_table(board.ratings, board.by_judge))
     if not (effects := data.styles(source)):
@@ -132,7 +133,9 @@ def style(source: data.Source) -> None:
 
 def disagreements(source: data.Source) -> None:
     """Draw the items on which a judge and people differ most."""
-    comparisons = _compared("Where judge and people disagree most", source)
+    comparisons = _compared(
+        "Where judge and people disagree most", source, "This part lists where they differ most from the judge's."
+    )
     if not comparisons:
         return
     judges = [judge for judge in judges_of(comparisons) if judge.disagreements]
@@ -148,29 +151,23 @@ def disagreements(source: data.Source) -> None:
     show_table(disagreement_table(judge, judge.disagreements, queries, addresses))
 
 
-def _compared(title: str, source: data.Source) -> Sequence[Comparison]:
-    """Draw a heading and return the comparisons; if there are none, draw a message on how to get labels by people."""
+def _compared(title: str, source: data.Source, purpose: str) -> Sequence[Comparison]:
+    """Draw a heading and return the comparisons; if there are none, draw what they are for and how to get labels."""
     st.header(title, anchor=False)
     comparisons, uncompared = data.people(source)
     if not comparisons:
-        _say_how_to_get_people(source, uncompared)
+        _say_how_to_get_people(source, uncompared, purpose)
     return comparisons
 
 
-def _say_how_to_get_people(source: data.Source, levels: Sequence[Level]) -> None:
-    names = ("vote",) if data.settings(source).imported else ("vote", "label", "grade", "assess", "check")
-    pages = ", ".join(f"[{name}]({link('review', source, view=name)})" for name in names)
-    situation = "No person judged anything that a judge did"
-    if levels:
-        situation = f"People judged {', '.join(levels)}, but nothing that a judge did"
-    words = (
-        f"**{situation}.** Fifty judgments on many queries tell more than hundreds on few: {pages}. Judgments that you "
+def _say_how_to_get_people(source: data.Source, levels: Sequence[Level], purpose: str) -> None:
+    situation = (
+        f"People judged {', '.join(levels)}, but nothing that a judge did." if levels else "No human labels yet."
     )
-    words += "have already: `ragleague import votes`"
-    if data.settings(source).imported:
-        nothing(f"{words}.")
-    else:
-        lacking(f"{words}, or labels of documents:", _FILES, data.settings(source))
+    words = f"**{situation}** {purpose} Fifty judgments on many queries tell more than hundreds on few."
+    onward.labels(
+        words, source, {kind.form.question: kind.form.view for kind in review.with_tasks(source) if kind.form}
+    )
 
 
 def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeople:

@@ -13,7 +13,7 @@ from arena.boards.gate.queries import PairBoard, pair_board
 from arena.present.blocks import Commands, Remarks
 from arena.results.ratings import of_group
 from arena.store import Store
-from ui import data, text
+from ui import data, onward, text
 from ui.address import links, pick, unfold
 from ui.show import draw, show_table
 from ui.text import TextLine, nothing
@@ -38,13 +38,16 @@ def show(source: data.Source) -> None:
     agents = [row.agent for row in ratings.agents] if ratings else []
     agents += [agent for agent in data.dataset(source).agents if agent not in agents]
     if len(agents) < 2:
-        nothing("Two agents are compared here, and this tournament has fewer. Add answers of another one.")
+        onward.run("Two agents are compared here, and this tournament has fewer. Add another agent's answers.", source)
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         new = pick("New", agents, "new", width=260, on_change=_forget_query)
         old = pick("Old", [agent for agent in agents if agent != new], "old", width=260, on_change=_forget_query)
         margin = pick("Margin: how much worse still passes", _MARGINS, "margin", width=260)
     gate = _gate(source, (new, old), margin, source.group)
+    if all(score.new is None for score in gate.scores):
+        onward.run("No query has a score of both agents yet.", source)
+        return
     text.lead(gate.headline)
     figures, picture = st.columns(2)
     with figures:

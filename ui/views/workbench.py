@@ -20,11 +20,11 @@ from arena.run.recorder import standings_of, subject_of
 from arena.store.runs import StoredRun
 from arena.store.wants import TournamentProgress
 from judges.errors import CAUSES, RagleagueError, StoreError
-from ui import data, editing, runs, text
+from ui import data, editing, onward, runs, text
 from ui.address import link, pick, unfold
 from ui.editing import Session
 from ui.show import draw, show_table
-from ui.text import no_tournament, nothing, problem
+from ui.text import nothing, problem
 
 _REFRESH_S: Final = 2.0
 """Seconds between updates while a run is active."""
@@ -46,12 +46,12 @@ def show_runs(source: data.Source | None) -> None:
     editing.say_refused("Not done.")
     name = source.tournament if source is not None else session.config.name if session is not None else None
     if name is None:
-        no_tournament()
+        onward.run("This store holds no tournament yet.", data.Source("", (0, 0, 0), ""))
         return
     stored_runs = runs.latest(data.location(), name)
     editable = session if session is not None and session.config.name == name else None
     if editable is None and not stored_runs and source is not None and data.settings(source).imported:
-        nothing(f"No run of this tournament has been recorded yet. {text.IMPORTED}")
+        onward.run("No run of this tournament has been recorded yet.", source)
         return
     _show_now(editable, name, stored_runs)
     if editable is not None:
@@ -71,8 +71,7 @@ def show_history(source: data.Source) -> None:
     """Draw how the agents' ratings changed over runs and versions."""
     board = _history(source)
     if len(board.moments) < 2 or not board.agents:
-        imported = text.IMPORTED if data.settings(source).imported else ""
-        nothing(f"There is no history yet: once two runs have given ratings, both stand here. {imported}")
+        onward.run("There is no history yet: once two runs have given ratings, both stand here.", source)
         return
     agents = [board.drawn, *(agent for agent in board.agents if agent != board.drawn)]
     agent = pick("Agent", agents, "agent", width=320)

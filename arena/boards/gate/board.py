@@ -137,12 +137,6 @@ class GroupCompared(Struct, frozen=True):
         return f"{self.column}={self.value}"
 
     @property
-    def collapsed(self) -> bool:
-        """Whether the new agent is shown to be worse than its margin on this group."""
-        result, testable = self.compared.result, not (self.few or self.compared.doubts)
-        return testable and (high := result.difference.high) is not None and high < -result.margin
-
-    @property
     def verdict(self) -> str:
         return "too few to tell" if self.few else self.compared.verdict
 
@@ -185,8 +179,8 @@ def _rounded(count: int) -> int:
 
 
 GROUPS: Final = (
-    "No worse overall may be worse on one kind of query. The gate fails if a group is shown to be worse than the "
-    "margin. Intervals are at the levels at which Holm's procedure tests the groups; groups of fewer than "
+    "No worse overall may be worse on one kind of query. The gate fails if a group's verdict is worse, by the rule for "
+    "all queries. Each interval is at the level at which Holm's procedure tests its group; groups of fewer than "
     f"{FEW_QUERIES} queries are not tested."
 )
 _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
@@ -214,13 +208,14 @@ class GateBoard(Board, frozen=True):
 
     @property
     def collapsed(self) -> list[GroupCompared]:
-        return [group for group in self.groups if group.collapsed]
+        """The groups on which the new agent is shown to be worse."""
+        return [group for group in self.groups if group.verdict == "worse"]
 
     @property
     def verdict(self) -> GateVerdict:
         """The worst verdict of all scores; ``undecided`` ranks below ``not worse``.
 
-        It is ``worse`` if the new agent is shown to be worse than its margin on some group of queries.
+        It is ``worse`` if the verdict on some group of queries is ``worse``.
         """
         if self.collapsed:
             return "worse"
@@ -311,7 +306,7 @@ class GateBoard(Board, frozen=True):
         own = fields(self, "tournament", "new", "old", "margin", "verdict", "passed")
         own |= {"scores": [_json(score) for score in self.scores], "notes": list(self.notes)}
         groups = [
-            fields(group, "column", "value", "verdict", "collapsed", "shrunk", "interaction")
+            fields(group, "column", "value", "verdict", "shrunk", "interaction")
             | fields(group.compared, "on", "new", "old", "level")
             | fields(group.compared.result.difference, "low", "high")
             | {"difference": group.compared.result.difference.value, "queries": group.compared.result.difference.n}
@@ -337,10 +332,10 @@ class GateBoard(Board, frozen=True):
             details = "\n".join([score.finding(self.new, self.old), *score.remarks()])
             name = f"{self.new} against {self.old} on {score.on}"
             cases.append(Case(name, score.verdict, details, kinds.get(score.verdict, "")))
-        for group in self.groups:  # a group fails the gate only if it is shown to be worse than the margin
+        for group in self.groups:  # an undecided group does not fail the gate
             name = f"{self.new} against {self.old} on {group.compared.on}, {group.name}"
             details = group.compared.finding(self.new, self.old)
-            cases.append(Case(name, group.verdict, details, "failure" if group.collapsed else ""))
+            cases.append(Case(name, group.verdict, details, "failure" if group.verdict == "worse" else ""))
         return junit("ragleague gate", cases)
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import GameOutcome
-from retrieval_eval.stats.arrays import Bools
+from retrieval_eval.stats import Bools
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 from retrieval_eval.stats.groups import interaction, shrunk
 from retrieval_eval.stats.paired import Paired, holm_levels, level_of_look, paired
@@ -61,8 +61,8 @@ def compare(
     ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
     worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
     gives in ``looks`` the share of all queries judged at each test so far. ``by`` names a column of the queries: the
-    agents are then compared on each of its groups too, and a group on which the new agent is worse by more than the
-    margin fails the gate. Each score's groups share its error probability (Holm).
+    agents are then compared on each of its groups too, and the verdict *worse* on a group fails the gate. The groups of
+    a score share its error probability (Holm).
 
     Raises:
         InputError: an agent, a score or a column does not exist, or the margin is out of range.
@@ -103,9 +103,7 @@ def compare(
     scores = [on_queries(name, level) for name, level in levels.items()]
     groups = queries_by_group(data(), by) if by else {}
     of_groups = [
-        group
-        for name, level in levels.items()
-        for group in _by_group(by, groups, level, margin, partial(on_queries, name))
+        group for name, level in levels.items() for group in _by_group(by, groups, level, partial(on_queries, name))
     ]
     left_out = settings.left_out if store.only is None else 0
     scores = [
@@ -150,7 +148,6 @@ def _by_group(
     column: str,
     groups: Mapping[str, frozenset[str]],
     level: float,
-    margin: float,
     on_queries: Callable[[float, frozenset[str]], Compared],
 ) -> list[GroupCompared]:
     """Compare on each group, the group with the largest loss first; groups of few queries are not tested.
@@ -161,11 +158,12 @@ def _by_group(
     counted_groups = {value: on_queries(level, queries) for value, queries in groups.items()}
     tested = [value for value, group in counted_groups.items() if (group.result.difference.n or 0) >= FEW_QUERIES]
 
-    def collapses(test: int, corrected: float) -> bool:
+    def is_apart(test: int, corrected: float) -> bool:
         difference = on_queries(corrected, groups[tested[test]]).result.difference
-        return difference.high is not None and difference.high < -margin
+        low, high = difference.low, difference.high
+        return low is not None and high is not None and not low <= 0 <= high
 
-    levels = dict(zip(tested, holm_levels(len(tested), collapses, level), strict=True))
+    levels = dict(zip(tested, holm_levels(len(tested), is_apart, level), strict=True))
     values = [(number, figure) for number, group in enumerate(counted_groups.values()) for figure in group.differences]
     number, figures = np.array([number for number, _ in values], np.int64), np.array([figure for _, figure in values])
     means = dict(zip(counted_groups, shrunk(figures, number).tolist(), strict=False)) if values else {}
@@ -268,6 +266,7 @@ def _by_games(
         level=level,
         looks=looks,
         any_look=settings.adaptive and not looks,
+        symmetric=queries is not None,
     )
     share = float(outcomes.mean())
     unit = _unit(games.clusters)

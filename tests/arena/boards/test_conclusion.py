@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
 from arena.boards.ratings import ratings_json
+from arena.calibration import Opinion
 from arena.calibration.comparison import Comparison, Settings, compare
-from arena.calibration.votes import Opinion
 from arena.config.settings import StoredSettings
 from arena.data.dataset import COST, LATENCY, Dataset
 from arena.present.blocks import Check

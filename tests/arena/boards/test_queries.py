@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from arena.boards.queries import QueryBoard, exam_matrix, query_board
 from arena.ratings.games import GameVerdict, tabulate
 from arena.ratings.separation import Standings, standings
-from arena.results.exam_evaluation import Study
+from arena.results.exam import Study
 from arena.store import Store
 from judges.types import Verdict
 from retrieval_eval.exam.grades import Grade, Graded, Grader, make_grids

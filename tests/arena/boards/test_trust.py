@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from arena.boards.conclusion import conclude_board
 from arena.boards.people import people_checks
 from arena.boards.trust import trust_checks
+from arena.calibration import Opinion
 from arena.calibration.comparison import Settings
-from arena.calibration.votes import Opinion
 from arena.config.ratings import RatingsSection
 from arena.config.settings import StoredSettings
 from arena.present.blocks import Check

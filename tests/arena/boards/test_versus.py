@@ -12,7 +12,8 @@ import pytest
 from arena.boards.gate.board import PAIRWISE
 from arena.boards.gate.compare import compare
 from arena.boards.gate.queries import PairBoard, pair_board
-from arena.results.ratings import of_group
+from arena.boards.leaderboard import TournamentBoard
+from arena.results.ratings import leaderboard, of_group
 from arena.store import Store
 from tests.conftest import CLI
 from tests.support.sample_store import write_store
@@ -54,6 +55,42 @@ def test_a_collapse_on_one_topic_is_named_though_all_topics_together_are_even(tm
     assert (rows["topic=rare"]["verdict"], rows["topic=rare"]["difference"].low) == ("too few to tell", None)
     assert rows["topic=billing"]["difference"].value == pytest.approx(0.22 - 0.5)
     assert rows["topic=billing"]["difference"].high < -0.05
+
+
+def test_the_leader_that_loses_on_one_topic_fails_a_check_by_its_name(tmp_path: Path, cli: CLI) -> None:
+    won = [number % 25 < 20 for number in range(25)]
+    board_of(tmp_path, cli, {"billing": [not each for each in won], "setup": won, "use": won, "rare": [False] * 3})
+    with closing(Store.open(str(tmp_path / "s.db"))) as store:
+        board = leaderboard(store, "v")
+    groups = board.reversals
+    assert groups is not None
+    assert (groups.leader, groups.groups, groups.few) == ("new", 3, ("topic=rare",))
+    assert [(found.value, found.other, found.share.value) for found in groups.found] == [("billing", "old", 0.2)]
+    (check,) = (check for check in TournamentBoard(board).verdict()[1] if check.name.startswith("No group"))
+    assert check.status == "failed"
+    assert "new wins 20%" in check.finding
+    assert "where topic=billing (25 queries), and 58% on all." in check.finding
+    assert "topic=billing" in cli("leaderboard", tmp_path / "s.db").out
+
+
+def test_no_topic_goes_the_other_way_where_the_leader_wins_on_each(tmp_path: Path, cli: CLI) -> None:
+    won = [number % 5 > 0 for number in range(20)]
+    board_of(tmp_path, cli, {"billing": won, "setup": won})
+    with closing(Store.open(str(tmp_path / "s.db"))) as store:
+        checks = TournamentBoard(leaderboard(store, "v")).verdict()[1]
+    assert [check.status for check in checks if check.name.startswith("No group")] == ["passed"]
+
+
+def test_a_column_that_makes_no_groups_is_refused(tmp_path: Path, cli: CLI) -> None:
+    board_of(tmp_path, cli, {"billing": [True] * 12, "setup": [False] * 12})
+    refused = cli("compare", tmp_path / "s.db", "new", "old", "--by", "topics")
+    assert (refused.status, refused.err) == (
+        2,
+        "error: --by: no column 'topics' of the queries; did you mean 'topic'?\n",
+    )
+    failed = cli("gate", tmp_path / "s.db", "--new", "new", "--old", "old", "--by", "topic", "--format", "md")
+    assert failed.status == 1
+    assert "| topic=setup | Games won | 12 |" in failed.out
 
 
 def test_one_group_of_a_column_is_judged_more_strictly_than_it_would_be_alone(tmp_path: Path, cli: CLI) -> None:

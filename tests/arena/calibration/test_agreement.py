@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.boards.people import gain_from_ties, outside_scale
+from arena.calibration import Opinion
 from arena.calibration.comparison import PANEL, Settings, compare
 from arena.calibration.consensus import order_health, settled
 from arena.calibration.correlation import bland_altman
-from arena.calibration.votes import Opinion, agreement_within, annotators
+from arena.calibration.votes import agreement_within, annotators
 from arena.ratings.games import GameVerdict
 from arena.ratings.health import judge_agreement
 from judges.types import Verdict

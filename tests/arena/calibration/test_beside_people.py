@@ -9,8 +9,9 @@ import pytest
 
 from arena.boards.conclusion import MARGIN, findings
 from arena.boards.people import people_checks
+from arena.calibration import Opinion
 from arena.calibration.comparison import USUAL, compare
-from arena.calibration.votes import Opinion, judge_less_people
+from arena.calibration.votes import judge_less_people
 
 
 def simulated(

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from arena.calibration import Opinion
 from arena.calibration.comparison import panel_gain
 from arena.calibration.consensus import dawid_skene, majority
 from arena.calibration.methods import Played, compare_methods
-from arena.calibration.votes import Opinion
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.results import RatingSettings
 from arena.results.scores import people_methods

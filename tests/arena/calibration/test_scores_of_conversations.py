@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from arena.boards.compare import compared
+from arena.calibration import Opinion
 from arena.calibration.comparison import Settings, compare
 from arena.calibration.methods import compare_methods, draw
-from arena.calibration.votes import Opinion
 from retrieval_eval.exam.grades import Grid, Grids
 from retrieval_eval.exam.scores import cover_scores
 from retrieval_eval.nuggets.scores import score_table

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from arena.calibration import Opinion
 from arena.calibration.comparison import regrouped
 from arena.calibration.style import QUALITIES, StyleEffect, answer_qualities, family_effects, style_effects
-from arena.calibration.votes import Opinion
 from arena.ratings.games import GameVerdict, tabulate
 from judges.types import Verdict
 

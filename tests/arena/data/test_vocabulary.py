@@ -13,7 +13,7 @@ import pytest
 import ragleague as rl
 from arena.data.files import load_dataset
 from arena.data.verdicts import read_verdicts, read_win_matrix
-from arena.results.exam_evaluation import read_official
+from arena.results.exam import read_official
 from arena.results.nugget_comparison import read_condition
 from arena.results.opinion_tables import read_opinions
 from retrieval_eval.agents.build import read_recorded

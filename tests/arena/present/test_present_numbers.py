@@ -19,9 +19,11 @@ from arena.present.numbers import (
     SIGNED,
     WORDS,
     NumberForm,
+    clipped,
     counted,
     deserved,
     listed,
+    printable,
     with_interval,
 )
 from retrieval_eval.stats.estimate import Estimate
@@ -116,3 +118,34 @@ def test_nouns_follow_their_number_and_long_lists_are_counted() -> None:
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(["a", "b", "c"], most=1) == "a and 2 more"
+
+
+FAMILY, FLAG, FLAGS = "👨\u200d👩\u200d👧\u200d👦", "🏳\ufe0f\u200d🌈", "🇩🇪🇫🇷"
+WHOLE = (FAMILY, FLAG, "👍🏽", "👩🏽\u200d🚀", "e\u0301", "\u0645\u06cc\u200c\u062e", "क्\u200dष")
+"""Visible characters, and words of scripts that need joiners."""
+
+
+@pytest.mark.parametrize("text", [*WHOLE, FLAGS])
+def test_joiners_stay_in_emoji_and_in_scripts_that_need_them(text: str) -> None:
+    assert printable(f"team {text}!") == f"team {text}!"
+
+
+@pytest.mark.parametrize(
+    "text", ["a\u200db", "a\u200c", "\u200d", f"{FAMILY}\u200d", "1\u200d🌈", "a\u202eb", "a\u200cb"]
+)
+def test_invisible_characters_that_join_nothing_are_escaped(text: str) -> None:
+    assert "\\u20" in printable(text)
+
+
+@given(
+    st.lists(st.sampled_from([FAMILY, FLAG, "👍🏽", "👩🏽\u200d🚀", "e\u0301", "🇩🇪", "ab"]), max_size=9),
+    st.integers(1, 40),
+)
+def test_a_shortened_text_breaks_no_visible_character(parts: list[str], limit: int) -> None:
+    text = "".join(parts)
+    starts = {"".join(parts[:at]) for at in range(len(parts) + 1)} | {
+        f"{text[:at]}" for at in range(len(text)) if text[at] == "b"
+    }
+    short = clipped(text, limit)
+    assert len(short) <= max(limit, 1)
+    assert short == text or short.removesuffix("…") in starts

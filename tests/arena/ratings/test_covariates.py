@@ -10,7 +10,7 @@ from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
 from arena.ratings.games import Games
 from arena.ratings.likelihood import TieModel
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 POINTS = 400 / np.log(10)
 

@@ -30,7 +30,7 @@ from benchmarks.few_queries import World
 from benchmarks.few_queries import simulated as simulated_world
 from benchmarks.queries_needed import counted, first_pair
 from judges.types import Verdict
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 
 def simulated(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from arena.data.safe_files import save_bank
 from arena.run import exam as exam_run
 from arena.run import judging
 from arena.run.plan import plan
-from arena.stages.exam import save_bank
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows

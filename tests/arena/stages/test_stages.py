@@ -10,7 +10,6 @@ import pytest
 from arena.run.judging import load_data
 from arena.stages.together import TournamentStages
 from arena.store import IDENTICAL, Wanted
-from judges.errors import PromptError
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 from tests.support.tournaments import AGENTS, configured, write_data
 
@@ -176,15 +175,3 @@ def test_only_the_same_text_is_the_same_answer(tmp_path: Path) -> None:
     ready = opened(tmp_path)
     assert ready.free(GAME) == IDENTICAL
     assert ready.free(GAME_XZ) is None
-
-
-def test_a_prompt_file_that_fails_is_found_before_anything_is_asked(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(
-        "name: mine\nversion: '1'\ntask: pairwise\nsystem: s\nuser: '{{ answer_a }}'\n"
-        "reply: {choices: {verdict: {A: A, B: B}}}\n"
-    )
-    ready = opened(tmp_path, pairwise={"judges": "judge", "prompt": str(mine)})
-    with pytest.raises(PromptError, match="user: 'answer_a' is undefined"):
-        ready.check()
-    opened(tmp_path).check()

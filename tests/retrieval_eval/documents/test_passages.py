@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from judges.writing import token_spans, word_spans
-from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, cut, passages_of, sentences
+from judges.writing import cut, token_spans, word_spans
+from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, passages_of, sentences
 from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import DocumentPart, SourceDocument
 

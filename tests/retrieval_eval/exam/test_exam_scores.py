@@ -26,7 +26,7 @@ from retrieval_eval.exam.scores import (
     read_grade_map,
     standard_error,
 )
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats import Floats
 
 Rating = Mapping[str, Mapping[str, int]]
 
