@@ -42,6 +42,7 @@ from tests.support.outputs import (
     of_ways,
 )
 from tests.support.pages import page, sent, titled, unfolded
+from ui.access import EVERYBODY_VARIABLE
 from ui.data import LOCATION_VARIABLE
 
 TURNS = (1, 4, 2, 3)
@@ -190,6 +191,7 @@ def _tau(where: str, first: str, second: str, value: float | None, low: float | 
 def _of_pages(world: World, store: Store) -> Iterator[Reading]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LOCATION_VARIABLE, world.location)
+        patch.setenv(EVERYBODY_VARIABLE, "viewer")
         st.cache_resource.clear()
         yield from _of_page("leaderboard", page("leaderboard"))
         yield from _of_page("compare", unfolded(page("compare"), "tables"))
@@ -304,6 +306,7 @@ def test_counts_of_checks_add_up_and_are_the_same_everywhere(world: World, store
     assert words in said(["leaderboard", world.config, "--details"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LOCATION_VARIABLE, world.location)
+        patch.setenv(EVERYBODY_VARIABLE, "viewer")
         st.cache_resource.clear()
         assert words in sent(page("checks"))
         strip = _html(page("leaderboard"))
