@@ -137,3 +137,13 @@ def test_the_best_grade_of_an_answer_on_each_item_of_the_exam_is_shown() -> None
     picture = exam_matrix(study, "q", ["y", "x", "silent"], 2)
     assert {name: cell.figure for name, cell in picture.cells.items()} == {("1. i", "x"): "5", ("1. i", "y"): "0"}
     assert exam_matrix(study, "other", ["x"], 2) is None
+
+
+def test_where_all_agents_tie_no_query_is_said_to_separate_them(store: Path) -> None:
+    board = read(store)
+    played = board.standings.won + board.standings.tied + board.standings.lost
+    level = tuple(replace(own, spread=0.0, agreement=None, beyond_chance="more") for own in board.standings.figures)
+    ties = replace(board.standings, won=0 * played, lost=0 * played, tied=played, figures=level)
+    assert replace(board, standings=ties).finding == (
+        "On 11 of 11 all agents have the same Win rate: none of these queries tells them apart."
+    )
