@@ -71,14 +71,12 @@ class TournamentReport(Board, frozen=True):
     """Contents of the report on a tournament.
 
     Attributes:
-        judged: day of the last judgments in words; empty if unknown.
         source: name of the configuration or store, fit for readers elsewhere.
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
         results_digest: SHA-256 of the ids and outcomes of all judgments.
     """
 
     shown: TournamentBoard
-    judged: str
     source: str
     counts: Mapping[str, int]
     data_digest: str
@@ -119,7 +117,7 @@ class TournamentReport(Board, frozen=True):
     def page(self, made: datetime, link: Callable[[str], str] | None = None) -> Report:
         return Report(
             self.shown.board.tournament,
-            self.shown.opening(self.counts["queries"], self.judged, checks="#trust", link=link),
+            self.shown.opening(checks="#trust", link=link),
             self.sections(),
             self.written(made),
         )
@@ -160,6 +158,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         board,
         calibration.comparisons,
         calibration.apart,
+        calibration.scores,
         compared.report() if compared.ways else None,
         queries=texts_of(data.queries.values()),
         failures=Counter(
@@ -167,6 +166,8 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         ),
         effort=_effort(outcomes),
         calibration=[*card_sections, *CalibrationBoard(calibration).sections()],
+        asked=len(data.queries),
+        judged=judged_on(store, tournament),
     )
     counts = {
         "queries": len(data.queries),
@@ -176,9 +177,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         "labels of people": sum(map(len, data.qrels.values())),
     }
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
-    return TournamentReport(
-        shown, judged_on(store, tournament), source, counts, data.digest(), _digest(outcomes), versions, data.queries
-    )
+    return TournamentReport(shown, source, counts, data.digest(), _digest(outcomes), versions, data.queries)
 
 
 def write_report(

@@ -116,10 +116,16 @@ def html_block(block: Block) -> str:
 
 def _verdict(block: VerdictCard) -> str:
     facts = "".join(f"<li>{escaped(fact)}</li>" for fact in block.facts)
+    title = f'<p class="about">{escaped(block.title)}</p>' if block.title else ""
+    lists = "".join(
+        f"<div><h3>{name}</h3><ul>{''.join(f'<li>{escaped(line)}</li>' for line in lines)}</ul></div>"
+        for name, lines in (("Why", block.why), ("Next", block.next))
+        if lines
+    )
     return (
-        f'<div class="verdict {block.standing}"><p class="standing">{escaped(block.label)}</p>'
+        f'<div class="verdict {block.standing}">{title}<p class="standing">{escaped(block.label)}</p>'
         f'<h2>{escaped(block.headline)}</h2><p class="sentence">{escaped(block.sentence)}</p>'
-        f'<ul class="facts">{facts}</ul></div>'
+        f'{f"<div class=reasons>{lists}</div>" if lists else ""}<ul class="facts">{facts}</ul></div>'
     )
 
 
@@ -177,28 +183,28 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
     titles = [f' title="{escaped(column.meaning)}"' if column.meaning else "" for column in columns]
+    scales = [markup.scale_of(column.drawn, column.form) if column.drawn else None for column in columns]
+    plots = [f'<td class="plot" aria-hidden="true">{markup.axis(scale)}</td>' if scale else "" for scale in scales]
     head = "".join(
-        f'<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
-        for kind, title, column in zip(kinds, titles, columns, strict=True)
+        f'{plot}<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
+        for plot, kind, title, column in zip(plots, kinds, titles, columns, strict=True)
     )
-    scales = [markup.scale_of(column.drawn, column.form) for column in columns]
+    cells = [_cells(column, scale) for column, scale in zip(columns, scales, strict=True)]
     rows = "".join(
         f'<tr><th scope="row">{_name(columns[0], at)}</th>'
         + "".join(
-            f"<td{kind}{_value(column, at) if sortable else ''}>{_cell(column, at, scale)}</td>"
-            for kind, column, scale in zip(kinds[1:], columns[1:], scales[1:], strict=True)
+            f"{plot}<td{kind}{_value(column, at) if sortable else ''}>{cell}</td>"
+            for kind, column, (plot, cell) in zip(kinds[1:], columns[1:], row[1:], strict=True)
         )
         + "</tr>\n"
-        for at in range(len(table.rows))
+        for at, row in enumerate(zip(*cells, strict=True))
     )
-    axes = "".join(f"<td>{markup.below_cells(scale)}</td>" for scale in scales) if any(scales) else ""
-    foot = f'<tfoot aria-hidden="true"><tr class="axis">{axes}</tr></tfoot>\n' if axes else ""
     title = escaped(table.title)
     caption = f"<caption>{title}</caption>\n" if title else ""
     notes = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in table.notes)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{title or escaped(table.name)}">\n<table>\n'
-        f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n{foot}</table>\n</div>\n{notes}"
+        f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{notes}"
         f"{_meanings(columns)}"
     )
 
@@ -239,8 +245,9 @@ def document(sections: Iterable[Section], form: str) -> str:
     """The sections' tables, checks and remarks as text to paste into a page; ``form`` is ``md`` or ``html``."""
     parts = []
     for block in (block for section in sections for block in section.blocks):
-        if isinstance(block, Remarks):
-            parts += [sentence(remark, form) for remark in block.items]
+        if isinstance(block, Remarks | VerdictCard):
+            lines = block.items if isinstance(block, Remarks) else block.lines
+            parts += [sentence(line, form) for line in lines]
         elif isinstance(block, Checks):
             parts += [sentence(check.sentence, form) for check in block.items]
         elif isinstance(block, Table) and block.rows:
@@ -312,15 +319,26 @@ def _typeset(cell: str) -> str:
 
 
 def _name(column: ShownColumn, row: int) -> str:
-    cell = _cell(column, row, None)
+    cell = _cell(column, row)
     return cell if column.links else markup.clamped(column.cells[row], cell)
 
 
-def _cell(column: ShownColumn, row: int, scale: Scale | None) -> str:
+def _cells(column: ShownColumn, scale: Scale | None) -> list[tuple[str, str]]:
+    """HTML of a column's cells, each with the cell to its left that draws it, which is empty if nothing is drawn."""
+    if column.bands:
+        return [("", drawing) for drawing in markup.bands(column.cells)]
+    texts = [_cell(column, row) for row in range(len(column.cells))]
+    if scale is None:
+        return [("", text) for text in texts]
+    drawings = (markup.in_cell(figure, scale) for figure in column.drawn)
+    return [(f'<td class="plot">{own}</td>', text) for own, text in zip(drawings, texts, strict=True)]
+
+
+def _cell(column: ShownColumn, row: int) -> str:
     cell = "<br>".join(map(escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
     if column.links:
-        cell = markup.linked(markup.clamped(column.cells[row], cell), column.links[row])
-    return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
+        return markup.linked(markup.clamped(column.cells[row], cell), column.links[row])
+    return cell
 
 
 def _value(column: ShownColumn, row: int) -> str:

@@ -147,7 +147,7 @@ def of_html(where: str, markup: str) -> Iterator[Reading]:
     for table in html.fromstring(f"<div>{markup}</div>").iter("table"):
         if "aligned" in (table.get("class") or ""):
             yield from _aligned(f"{where}: picture", table)
-        elif not table.get("class"):
+        elif table.get("role") != "presentation" and "cells" not in (table.get("class") or ""):
             yield from _of_table(where, table)
 
 
@@ -185,7 +185,11 @@ def of_row(where: str, names: Sequence[str], cells: Sequence[str]) -> Iterator[R
         return
     start = names.index("Agent") if "Agent" in names else 0
     words = [*takewhile(lambda cell: not (_ONE.fullmatch(cell) or _TO.fullmatch(cell) or cell == "-"), cells[start:])]
-    words = [word for word in words[:_MOST_WORDS] if not _PLACE.fullmatch(word) and not _DRAWN.fullmatch(word)]
+    words = [
+        word
+        for word in words[: 1 if "Group" in names else _MOST_WORDS]
+        if not _PLACE.fullmatch(word) and not _DRAWN.fullmatch(word)
+    ]
     labels = words.pop() if names[1:2] == ["Labels of"] else ""
     of = " | ".join(words)
     for at, (heading, cell) in enumerate(zip(names, cells, strict=True)):

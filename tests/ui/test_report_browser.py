@@ -81,12 +81,36 @@ def test_the_page_fits_its_window_and_the_rest_scrolls_in_its_table(page: Page) 
     size = page.viewport_size
     assert size is not None
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    for table in ("header .scroll > table", ".aligned"):
+    for table in ("header .scroll > table", ".aligned:not(.grid)", ".grid"):
         cells = page.locator(f"{table} > tbody > tr > th").all()
         assert len(cells) == len(AGENTS)
         assert all((cell.bounding_box() or {})["height"] < 200 for cell in cells)
     assert page.locator(f"header [title={AGENTS[-1]}]").inner_text() == AGENTS[-1]
     assert page.locator("header tfoot .ticks").first.is_visible()
+
+
+def test_compare_is_whole_on_paper_and_a_card_for_each_agent_on_a_phone(browser: Browser, written: Path) -> None:
+    page = browser.new_page(viewport={"width": 718, "height": 1000})  # A4 without margins of 1 cm
+    page.emulate_media(media="print")
+    page.goto(written.as_uri())
+    cut = "[...document.querySelectorAll('#compare .scroll')].map(part => part.scrollWidth - part.clientWidth)"
+    assert page.evaluate(cut) == [0, 0]
+    titles = page.locator("#compare .aligned thead b")
+    assert titles.all_inner_texts() == ["Games", "Criteria", "nDCG@10", "nDCG@10 by people"]
+    assert all(title.is_visible() for title in titles.all())
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": 390, "height": 900})
+    cards = page.locator("#compare .aligned:not(.grid) > tbody > tr")
+    assert cards.count() == len(AGENTS)
+    for card in cards.all():
+        box = card.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 390
+        marks = [strip.bounding_box() for strip in card.locator("> .strip").all()]
+        assert len({mark["y"] for mark in marks if mark}) == len(marks), "the scores stand below each other"
+        assert marks[0] is not None
+        assert box["y"] <= marks[0]["y"] < box["y"] + box["height"]
+    page.close()
 
 
 def test_the_style_is_applied_and_a_script_would_not_be(browser: Browser, written: Path) -> None:

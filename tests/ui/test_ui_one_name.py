@@ -257,7 +257,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-@pytest.mark.parametrize("output", ["page compare: picture", "page agent", "details: EXAM-Cover"])
+@pytest.mark.parametrize("output", ["page compare: Scores with intervals", "page agent", "details: EXAM-Cover"])
 def test_a_planted_figure_is_found(kind: str, output: str, readings: list[Reading], known: list[Reading]) -> None:
     at = next(
         at
