@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import scipy
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.calibration import ItemKey, ItemMeans
@@ -38,7 +39,7 @@ from arena.calibration.votes import ONE_MEAN, Level, Values
 from arena.ratings.likelihood import reachable
 from judges.errors import InputError
 from retrieval_eval.stats import Floats
-from retrieval_eval.stats.bootstrap import numbered
+from retrieval_eval.stats.bootstrap import numbered, ratio_estimate, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 Places: TypeAlias = NDArray[np.int64]
@@ -373,8 +374,18 @@ def _figures(
         ):
             refused[name] = reason
         else:
-            figures[name] = corrected_mean(judge_scores, people_scores, queries, probabilities, means.ends)
+            figure = corrected_mean(judge_scores, people_scores, queries, probabilities, means.ends)
+            figures[name] = replace(figure, judge=_alone(level, judge_scores, queries, figure.ends))
     return figures, refused
+
+
+def _alone(level: Level, scores: Sequence[float], queries: Sequence[str], ends: tuple[float, float]) -> Estimate:
+    """The judge's mean with the interval that such a figure has on the leaderboard."""
+    if ends[0] == ends[1]:
+        return Estimate(ends[0])
+    unit = numbered(queries)
+    parts, wholes = np.bincount(unit, scores).astype(np.float64), np.bincount(unit).astype(np.float64)
+    return share_estimate(parts, wholes) if level == "verdicts" else ratio_estimate(parts, wholes, ends)
 
 
 def _not_random(
