@@ -12,7 +12,7 @@ import argparse
 
 import numpy as np
 
-from arena.calibration.methods import Played, departures, draw
+from arena.calibration.methods import Played, draw, pair_orders
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 from retrieval_eval.stats.scores import Scores
@@ -45,7 +45,7 @@ def told(world: tuple[float, float, bool], agents: int, queries: int, seed: int)
     games = Played("games", Games(names, a, b, won, query), topics, BradleyTerrySettings())
     methods = (games, Scores("score", names, topics, values))
     seen = {own.name: dict(zip(own.agents, own.seen().sum(axis=1).tolist(), strict=True)) for own in methods}
-    return bool(departures([draw(own, topics, SAMPLES, seed) for own in methods], seen).pairs)
+    return any(orders.departures for orders in pair_orders([draw(own, topics, SAMPLES, seed) for own in methods], seen))
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Pictures of pages and report, from the project's root: ``python -m docs.make_screenshots STORE OUT_DIR``.
 
 Starts the server on a store, or on a YAML file as one who edits does, opens each page in the system's Chromium and
-writes one PNG file per page, and one of the upper part of the report. Those of ``docs/exam.md`` and ``docs/nuggets.md``
+writes one PNG file per page, and one of the report, folded. Those of ``docs/exam.md`` and ``docs/nuggets.md``
 show the examples there, after their commands: ``tournament.yaml docs/images --height 400 --pages bank``, and
 ``cats.yaml`` with ``nuggets assess``.
 """
@@ -26,7 +26,6 @@ ADDRESSES = {
 } | {"leaderboard": ""}
 """By the name of a page, or of a part of one."""
 REPORT = "report"
-REPORT_HEIGHT = 1238
 
 
 def main() -> None:
@@ -51,10 +50,10 @@ def main() -> None:
             _fit(page, given.width, given.height)
             page.screenshot(path=given.out_dir / f"{name}.png")
         if REPORT in given.pages:
-            page.set_viewport_size({"width": given.width, "height": REPORT_HEIGHT})
+            page.set_viewport_size({"width": given.width, "height": given.height})
             with TemporaryDirectory() as folder:
                 page.goto(_report(store, Path(folder)).as_uri())
-                page.screenshot(path=given.out_dir / f"{REPORT}.png")
+                page.screenshot(path=given.out_dir / f"{REPORT}.png", full_page=True)
 
 
 def _report(store: str, folder: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from arena.boards.gate.board import MARGIN, GateBoard
 from arena.boards.gate.compare import compare
-from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
+from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.present.table import plain
 from arena.results.cache import cached_leaderboard
 from arena.store import Store
@@ -217,8 +217,8 @@ class Board:
         """Plot scores, ratings or wins; a notebook shows the returned picture at the end of a cell.
 
         Args:
-            what: ``compare`` (all scores side by side), ``ratings`` (with intervals) or ``matrix`` (wins against each
-                agent).
+            what: ``compare`` (whether the scores agree with the games), ``ratings`` (with intervals) or ``matrix``
+                (wins against each agent).
             path: a ``.svg``, ``.png`` or ``.html`` file to write the picture to.
 
         Raises:
@@ -268,9 +268,7 @@ class Board:
         return self._shown().screen().rstrip()
 
     def _repr_html_(self) -> str:
-        with self._opened() as store:
-            queries = len(store.queries(self.tournament))
-            return fragment(self._shown().opening(queries, judged_on(store, self.tournament)))
+        return fragment(self._shown().opening())
 
     def _picture(self, what: Plot) -> Picture | None:
         if what == "compare":

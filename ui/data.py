@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.calibration.comparison import Comparison
+from arena.calibration.methods import PeopleScores
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.data.dataset import groupings
@@ -171,8 +172,10 @@ nuggets = judged(nugget_results, "Reading the nuggets …")
 
 
 @st.cache_resource(max_entries=_CACHED, show_spinner="Holding judges against people …")
-def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
-    """Comparisons of judges with people, and the levels (such as games or documents) that only people have judged.
+def people(
+    source: Source, *, boards: bool = False
+) -> tuple[tuple[Comparison, ...], tuple[Level, ...], tuple[PeopleScores, ...]]:
+    """Comparisons of judges with people, the levels that only people have judged, and people's scores of the agents.
 
     Args:
         source: the tournament and the group of queries.

@@ -88,10 +88,10 @@ const connection = (() => {
     if (!typed() || confirm("What you typed is not kept yet. Leave it?")) follow(url);
   }, true);
   addEventListener("pointerover", (event) => {
-    const cell = event.target.closest?.("[data-cells] > td:not(.strip)"), link = document.createElement("a");
+    const cell = event.target.closest?.("[data-cells] > td"), link = document.createElement("a");
     if (!cell || cell.querySelector("a")) return;
     const [to, told, ...lines] = cell.parentElement.dataset.cells.split("\n");
-    const line = lines[[...cell.parentElement.querySelectorAll(":scope > td:not(.strip)")].indexOf(cell)];
+    const line = lines[[...cell.parentElement.querySelectorAll(":scope > td")].indexOf(cell)];
     if (!line) return;
     const [rest] = line.split(" ", 1);
     link.href = to + rest;

@@ -201,7 +201,7 @@ _GRADES: Final = (
         "difference", "Difference", Number(2, signed=True), "Mean of people's grades, agent less the other.", INTERVAL
     ),
     Column("p_t", "p", P_VALUE, "Paired t test, two-sided."),
-    Column("p_t_holm", "p, corrected", P_VALUE, "The same, corrected for all tests of this table (Holm)."),
+    Column("p_t_holm", "p, corrected", P_VALUE, "p, corrected for all tests of this table (Holm)."),
 )
 
 

@@ -1,9 +1,9 @@
-"""The Compare board: every score of every agent, the win matrix, and scores that disagree with the games."""
+"""The Compare board: whether each score orders the agents as the games do, and the win matrix."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -16,17 +16,31 @@ from arena.boards.games import Wins, by_points
 from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
 from arena.calibration.methods import (
     Departure,
-    Departures,
     Method,
     MethodComparison,
+    PairOrders,
+    PairTally,
     compare_drawn,
-    departures,
     draw,
+    pair_orders,
+    ranked,
     uneven_shares,
 )
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import Number, capital, counted, deserved, listed
-from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
+from arena.present.numbers import COUNT, FIGURE, Number, bracketed, capital, counted, deserved, listed
+from arena.present.picture import (
+    Aligned,
+    CellPanel,
+    Chart,
+    Line,
+    Look,
+    Mark,
+    Matrix,
+    Share,
+    Strip,
+    Whiskers,
+    nowhere,
+)
 from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import UNITS
@@ -58,11 +72,23 @@ _TAU_SAMPLES: Final = 200
 _SAME: Final = 1e-9
 _MOST_NAMED: Final = 3
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
+_FIRST: Final = (RATING, "cover", "v_strict")
+"""Scores shown first, in this order."""
+_LEGEND: Final[Mapping[Look, str]] = {
+    "blue": "agrees: most pairs of the agent are proven",
+    "open": "open: most are not",
+    "orange": "reversed: pairs are proven the other way round",
+}
+_RANKS: Final = "Lines: ranks with 95% intervals, 1 is best. Pale bands: the same by the games."
+_PROVEN: Final = (
+    "Proven: the games and the score both tell the two agents apart; with a probability of 95% all proven pairs hold. "
+    "Bars: dark is proven, pale is not; blue is the order of the games, orange the reverse."
+)
 _ALONE: Final = (
     "Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores "
     "agree."
 )
-_LEAD: Final = "Every score of every agent, with 95% intervals from the same draws of the queries."
+_LEAD: Final = "Whether each score orders the agents as the games do."
 
 
 class Way(Struct, frozen=True):
@@ -72,12 +98,15 @@ class Way(Struct, frozen=True):
         scores: score by agent; ``n`` is the number of queries behind it.
         queries: number of queries on which any agent has a score.
         missing: by agent, the number of missing judgments (failed or never made), and of all planned judgments.
+        ranks, by_games: ranks of the agents that the games rate too, by this way and by the games.
     """
 
     name: str
     scores: Mapping[str, Estimate]
     queries: int
     missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    ranks: Mapping[str, Estimate] = field(default_factory=dict)
+    by_games: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -112,20 +141,21 @@ class CompareBoard(Board, frozen=True, eq=False):
         order: agents, best rated first, then the agents without a rating.
         queries: number of queries, or of conversations, behind the scores.
         ways: the scores; the rating comes first if there is one.
-        departures: disagreements of other scores with the rating that hold whatever the missing judgments would be;
-            ``None`` without a rating.
+        orders: orders of pairs of agents by the other scores, beside the rating's; pairs that missing judgments could
+            turn are not certain. ``None`` without a rating.
         uneven: agents that lack more judgments of a score than other agents do, by more than chance.
     """
 
     order: tuple[str, ...]
     queries: int
     ways: tuple[Way, ...]
-    departures: Departures | None
+    orders: tuple[PairOrders, ...] | None
     methods: MethodComparison
     wins: Wins | None
     by_query: tuple[Scores, ...]
     clusters: Clusters = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
+    tournament: str = ""
 
     @property
     def noun(self) -> tuple[str, str]:
@@ -143,12 +173,15 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
 
     def json(self) -> Any:
-        departure_rows = [flat(departure) for departure in self.departures.pairs] if self.departures is not None else []
+        orders = {order.way: order for order in self.orders or ()}
         ways = {
             way.name: {
                 "queries": way.queries,
                 "scores": {name: flat(score) for name, score in way.scores.items()},
                 "missing": {name: {"missing": lost, "of": of} for name, (lost, of) in way.missing.items()},
+                "ranks": {name: flat(rank) for name, rank in way.ranks.items()},
+                "pairs": orders[way.name].tally()._asdict() if way.name in orders else None,
+                "tau": flat(tau) if (tau := self._tau(way.name)) is not None else None,
             }
             for way in self.ways
         }
@@ -156,13 +189,14 @@ class CompareBoard(Board, frozen=True, eq=False):
             "agents": list(self.order),
             "queries": self.queries,
             "ways": ways,
-            "departures": departure_rows,
+            "departures": [flat(departure) for order in orders.values() for departure in order.departures],
             "uneven": [flat(record) for record in self.uneven],
         }
 
     def findings(self, way: str) -> list[Placement]:
         """Agents about which the score ``way`` disagrees with the games, most disagreements first (greedy cover)."""
-        left = [departure for departure in (self.departures.pairs if self.departures else ()) if departure.way == way]
+        orders = self._orders(way)
+        left: Sequence[Departure] = orders.departures if orders is not None else ()
         placements: list[Placement] = []
         while left:
             counts = Counter(agent for departure in left for agent in (departure.raised, departure.lowered))
@@ -177,54 +211,75 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def sentences(self) -> list[str]:
         phrases = {way.name: way.phrase for way in self.ways}
-        return [*self._disagreements(), *lacking(self.uneven, phrases.__getitem__)]
+        return [*self._agreement(), *lacking(self.uneven, phrases.__getitem__)]
 
-    def _disagreements(self) -> list[str]:
-        if self.departures is None:
+    def _agreement(self) -> list[str]:
+        if self.orders is None:
             few = "Too few games are judged to rate" if self.wins is not None else "No games rate"
             return [f"{few} these agents, so the scores are compared with each other alone."]
-        others = [way for way in self.ways if way.name != self.departures.first]
-        if not others:
+        if not (others := self.ways[1:]):
             return [_ALONE]
-        by_finding: dict[Placement, list[Way]] = {}
-        for way in others:
-            for placement in self.findings(way.name):
-                by_finding.setdefault(placement, []).append(way)
-        sentences = [_sentence(placement, ways) for placement, ways in by_finding.items()]
-        untested = [way.phrase for way in others if way.name not in self.departures.tested]
-        if not sentences and len(untested) < len(others):
-            sentences = ["No score disagrees with the games about any two agents by more than chance."]
+        counted_ways = [
+            _sentence(way, orders.tally(), self.findings(way.name))
+            for way in others
+            if (orders := self._orders(way.name)) is not None
+        ]
+        untested = [way.phrase for way in others if self._orders(way.name) is None]
         if untested:
-            sentences.append(f"Too few {self.noun[1]} to hold {listed(untested)} against the games.")
-        return sentences
+            counted_ways.append(f"Too few {self.noun[1]} to hold {listed(untested)} against the games.")
+        return counted_ways
 
-    def figure(self, link: Link = nowhere) -> Aligned:
-        """Chart of all scores and the win matrix; ``link`` returns the address of a page on an agent or two agents."""
-        flags = {
-            (way.name, placement.agent): _sentence(placement, [way])
-            for way in self.ways
-            for placement in self.findings(way.name)
-        }
-        panels: list[Strip | CellPanel] = []
-        for way in self.ways:
-            panels.append(self._strip(way, flags, link))
-            if way is self.ways[0] and self.wins is not None:
-                wins = self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))
-                panels.append(CellPanel("Row against column, % won", wins.cells))
-        caption = "Lines are 95% intervals."
+    def _orders(self, way: str) -> PairOrders | None:
+        return next((orders for orders in self.orders or () if orders.way == way), None)
+
+    def _tau(self, way: str) -> Estimate | None:
+        """Rank correlation of a score with the rating."""
+        if self.orders is None:
+            return None
+        pairs = (pair.kendall for pair in self.methods.pairs if (pair.first, pair.second) == (RATING, way))
+        return next((tau for tau in pairs if tau.value is not None), None)
+
+    def figure(self, link: Link = nowhere, *, values: bool = False, agents: Collection[str] = ()) -> Aligned:
+        """Chart of the ranks by all scores, coloured by agreement with the games, and the win matrix.
+
+        Args:
+            link: returns the address of a page on an agent or two agents.
+            values: draw scores on axes of their own instead of ranks.
+            agents: agents to show; all if empty.
+
+        """
+        shown = [(number, agent) for number, agent in enumerate(self.order, 1) if not agents or agent in agents]
+        names = [agent for _, agent in shown]
+        panels: list[Strip | CellPanel] = [self._strip(way, names, link, values=values) for way in self.ways]
+        captions = ["Lines: 95% intervals." if values else _RANKS]
+        if self.orders:
+            captions.append(_PROVEN)
         if self.wins is not None:
-            caption += (
-                " In the matrix, blue: the row's agent wins more games against the agent of that number; bold: their "
+            wins = self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))
+            cells = {place: replace(cell, below="") for place, cell in wins.cells.items()}
+            panels.append(CellPanel("Row against column, % won", cells))
+            captions.append(
+                "In the matrix, blue: the row's agent wins more games against the agent of that number; bold: their "
                 "own games tell the two apart."
             )
-        if self.departures is not None and self.departures.tested:
-            caption += (
-                f" {FLAG} marks a score that disagrees with the games: by both, two agents are told apart, in opposite "
-                "orders. With a probability of 95% none of the marks is chance."
+        asked = "How the scores order the agents"
+        if self.orders is not None:
+            others = len(self.ways) > 1
+            asked = (
+                "Do the other scores order the agents as the games do?" if others else "How the games order the agents"
             )
-        links = {agent: link(agent=agent) for agent in self.order}
-        words = f"{_LEAD[:-1]}, and the win matrix."
-        return Aligned("compare", "", words, caption, self.order, panels, "Agent", links)
+        return Aligned(
+            "compare",
+            f"{self.tournament}: {asked[0].lower()}{asked[1:]}" if self.tournament else asked,
+            "Ranks of the agents by every score, beside those by the games, and the win matrix.",
+            " ".join(captions),
+            names,
+            panels,
+            "Agent",
+            {agent: link(agent=agent) for agent in self.order},
+            [number for number, _ in shown],
+            _LEGEND if self.orders else {},
+        )
 
     def title(self, way: str) -> str:
         return next((entry.title for entry in self.ways if entry.name == way), "Share of games won")
@@ -299,30 +354,99 @@ class CompareBoard(Board, frozen=True, eq=False):
         columns = [Column(way.name, way.title, way.form, interval=INTERVAL) for way in self.ways]
         return Table("compare", "Scores with intervals", [Column("agent", "Agent"), *columns], rows)
 
-    def _strip(self, way: Way, flags: Mapping[tuple[str, str], str], link: Link) -> Strip:
+    def _strip(self, way: Way, agents: Sequence[str], link: Link, *, values: bool) -> Strip:
+        is_reference, orders = self.orders is not None and way.name == RATING, self._orders(way.name)
+        named = {placement.agent for placement in self.findings(way.name)}
         marks = {}
-        for agent in self.order:
-            score = way.scores.get(agent)
-            if score is None or score.value is None:
+        for agent in filter(way.scores.__contains__, agents):
+            rank = way.ranks.get(agent, Estimate(None))
+            drawn = way.scores[agent] if values else rank
+            if drawn.value is None:
                 continue
-            flag = flags.get((way.name, agent), "")
-            details = f"On {score.n:,} of {counted(self.queries, *self.noun)}." if score.n is not None else ""
-            if (missing := way.missing.get(agent, (0, 0)))[0]:
-                details = f"{details} {missing[0]:,} of {missing[1]:,} judgments are missing.".strip()
-            look: Look = "orange" if flag else "blue"
-            marks[agent] = Mark(score.value, score.low, score.high, look, "", details, flag, link(agent=agent))
-        note = "" if way.queries == self.queries else f"{way.queries:,} of {counted(self.queries, *self.noun)}"
-        return Strip(way.title, marks, way.form, note)
+            tally = orders.tally(agent) if orders is not None and agent in orders.agents else None
+            look: Look = "quiet" if tally is None else _state(tally)
+            if tally is not None and (agent in named or 0 < tally.reversed >= tally.proven):
+                look = "orange"
+            games = Estimate(None) if values or is_reference else way.by_games.get(agent, Estimate(None))
+            band = None if games.low is None or games.high is None else (games.low, games.high)
+            tooltip = f"{agent} by {way.phrase}: {'; '.join(self._details(way, agent, tally))}."
+            marks[agent] = Mark(drawn.value, drawn.low, drawn.high, look, "", tooltip, band, link(agent=agent))
+        title, form = (way.title, way.form) if values else ("Games" if is_reference else way.title, COUNT)
+        notes, ranks = self._notes(way), 0 if values else len(self.order)
+        if orders is None:
+            untested: tuple[Look, str] = "open", f"too few {self.noun[1]}"
+            verdict = None if is_reference or self.orders is None else untested
+            return Strip(title, marks, form, verdict, (), ["the reference"] * is_reference + notes, ranks)
+        tally = orders.tally()
+        shares = [
+            Share("blue", tally.proven, "proven"),
+            Share("blue", tally.alike - tally.proven, "in the games' order", faint=True),
+            Share("orange", tally.pairs - tally.alike - tally.reversed, "not in the games' order", faint=True),
+            Share("orange", tally.reversed, "reversed"),
+        ]
+        look, word = _state(tally), "mostly open" if tally.proven else "open"
+        verdict = look, "agrees" if look == "blue" else word
+        if named:
+            verdict = "orange", f"disagrees on {counted(len(named), 'agent')}"
+        counts = [
+            f"{tally.alike:,} of {counted(tally.pairs, 'pair')} as the games",
+            f"{tally.proven:,} proven, {tally.reversed:,} reversed",
+        ]
+        return Strip(title, marks, form, verdict, shares, [*counts, *notes], ranks)
+
+    def _details(self, way: Way, agent: str, tally: PairTally | None) -> Iterator[str]:
+        score, rank = way.scores[agent], way.ranks.get(agent, Estimate(None))
+        if rank.value is not None:
+            yield f"rank {bracketed(rank, COUNT)}"
+        yield bracketed(score, way.form)
+        if tally is not None:
+            yield (
+                f"of {counted(tally.pairs, 'pair')}, {tally.alike} ordered as the games do, {tally.proven} proven, "
+                f"{tally.reversed} reversed"
+            )
+        if score.n is not None:
+            yield f"on {score.n:,} of {counted(self.queries, *self.noun)}"
+        if (missing := way.missing.get(agent, (0, 0)))[0]:
+            yield f"{missing[0]:,} of {missing[1]:,} judgments are missing"
+
+    def _notes(self, way: Way) -> list[str]:
+        tau = self._tau(way.name)
+        notes = [] if tau is None else [f"tau {bracketed(tau, _form(FIGURE, [tau]))}"]
+        if way.queries != self.queries:
+            notes.append(f"{way.queries:,} of {counted(self.queries, *self.noun)}")
+        if len(way.ranks) < len(self.order):
+            notes.append(f"{len(way.ranks)} of {counted(len(self.order), 'agent')}")
+        return notes
 
 
-def _sentence(placement: Placement, ways: Sequence[Way]) -> str:
-    who = listed([way.phrase for way in ways])
-    verb = "disagree" if len(ways) > 1 or ways[0].name in _PHRASES else "disagrees"
-    sentence = f"{capital(who)} {verb} with the games about {placement.agent}"
+def _state(tally: PairTally) -> Look:
+    """Look of the marks of an agent, or of a score, with these pairs."""
+    return "blue" if 2 * tally.proven > tally.pairs else "open"
+
+
+def _sentence(way: Way, tally: PairTally, placements: Sequence[Placement]) -> str:
+    """What a score says of the games' order of the agents, in one sentence."""
+    is_many = way.name in _PHRASES
+    (s, them), who = ("", "they") if is_many else ("s", "it"), capital(way.phrase) if is_many else way.phrase
+    proven, turned = (f"{count:,}" if count else "none" for count in (tally.proven, tally.reversed))
+    counts = (
+        f"{them} order{s} {tally.alike:,} of {counted(tally.pairs, 'pair')} of agents as the games do, prove{s} "
+        f"{proven} and reverse{s} {turned}"
+    )
+    if placements:
+        return f"{who} disagree{s} with the games about {listed([*map(_placed, placements)], _MOST_NAMED)}: {counts}."
+    if not tally.proven:
+        return f"Whether {way.phrase} agree{s} with the games is open: {counts}."
+    where = "" if _state(tally) == "blue" else " where both are sure, but most is open"
+    return f"{who} agree{s} with the games{where}: {counts}."
+
+
+def _placed(placement: Placement) -> str:
+    others = listed(placement.others, _MOST_NAMED)
     if placement.above is None:
-        return f"{sentence}."
+        return f"{placement.agent} (beside {others})"
     here, there = ("above", "below") if placement.above else ("below", "above")
-    return f"{sentence}: {here} {listed(placement.others, _MOST_NAMED)} there, {there} in the games."
+    return f"{placement.agent} ({here} {others}, {there} in the games)"
 
 
 def compare_board(store: Store, tournament: str, group: Group | None = None) -> CompareBoard:
@@ -337,6 +461,9 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     rated = cached_leaderboard(store, tournament, group).ratings
     store = store if group is None else of_group(store, tournament, group)
     ratings = None if rated is None else {row.agent: Estimate(row.bt, row.bt_low, row.bt_high) for row in rated.agents}
+    ranks = {
+        row.agent: Estimate(row.rank, row.rank_low, row.rank_high) for row in ([] if rated is None else rated.agents)
+    }
     settings, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
     methods += people_methods(peoples_opinions(store, tournament)[0])
@@ -346,13 +473,15 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
         return board_cache.made(DRAWN.format(group), make) if method.name == RATING else make()
 
     draws = settings.bootstrap, settings.seed
-    board = compared(methods, sorted(store.queries(tournament)), ratings, draws, draw_scores, clusters=games.clusters)
+    board = compared(
+        methods, sorted(store.queries(tournament)), ratings, draws, draw_scores, clusters=games.clusters, ranks=ranks
+    )
     wins, played = None, games.rated(settings)
     if played is not None:
         pairs = pair_results(played)
         order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
-    return replace(board, wins=wins)
+    return replace(board, wins=wins, tournament=tournament)
 
 
 def compared(
@@ -363,13 +492,17 @@ def compared(
     draw_scores: Callable[[Method, Sequence[str]], Drawn] | None = None,
     *,
     clusters: Clusters = ALONE,
+    ranks: Mapping[str, Estimate] | None = None,
 ) -> CompareBoard:
-    """Make the board from scores, without its win matrix; ``ratings`` are best first, ``None`` leaves the games out."""
+    """Make the board from scores, without its win matrix.
+
+    ``ratings`` are best first; ``None`` leaves the games out. ``ranks`` are the leaderboard's, of the same agents.
+    """
     draw_scores = draw_scores or (lambda method, names: draw(method, names, *draws, clusters))
     chosen = (method for method in methods if method.name not in _LEFT_OUT)
     used = [
         replace(method.among(queries), clusters=clusters) if isinstance(method, Scores) else method
-        for method in sorted(chosen, key=lambda method: method.name != RATING)
+        for method in sorted(chosen, key=_place)
         if method.name != RATING or ratings is not None
     ]
     score_draws = [draw_scores(method, queries) for method in used]
@@ -394,13 +527,17 @@ def compared(
     order = [*ratings] if ratings is not None and is_rated else []
     for way in ways:
         order += sorted(way.scores.keys() - set(order), key=lambda agent: -(way.scores[agent].value or 0))
+    if is_rated:
+        ways = [_ranked(way, drawn, score_draws[0], seen, ranks) for way, drawn in zip(ways, score_draws, strict=True)]
+    else:
+        ways = [_ranked(way, drawn, drawn, seen, None) for way, drawn in zip(ways, score_draws, strict=True)]
     uneven, drawn_from = uneven_shares(used, clusters), len({*units_of(queries, clusters).tolist()})
     few_draws = [replace(drawn, samples=drawn.samples[:_TAU_SAMPLES]) for drawn in score_draws]
     return CompareBoard(
         tuple(order),
         drawn_from,
         tuple(ways),
-        _robust(departures(score_draws, seen), used) if is_rated else None,
+        _robust(pair_orders(score_draws, seen), used) if is_rated else None,
         compare_drawn(few_draws, drawn_from, uneven),
         None,
         tuple(map(_by_query, used)),
@@ -409,15 +546,34 @@ def compared(
     )
 
 
-def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
-    """The disagreements of scores with the games that remain whatever the scores' missing judgments would be."""
+def _place(method: Method) -> int:
+    return _FIRST.index(method.name) if method.name in _FIRST else len(_FIRST)
+
+
+def _ranked(
+    way: Way, drawn: Drawn, games: Drawn, seen: Mapping[str, Mapping[str, int]], ranks: Mapping[str, Estimate] | None
+) -> Way:
+    """Add to ``way`` the ranks of the agents that the games rate too; ``ranks`` are the leaderboard's of all agents."""
+    agents = [name for name in drawn.agents if name in way.scores and name in games.agents]
+    if not agents:
+        return way
+    by_games = ranks if ranks is not None and set(agents) == set(ranks) else ranked(games, agents, seen[games.name])
+    own = by_games if drawn is games else ranked(drawn, agents, seen[way.name])
+    return replace(way, ranks=own, by_games=by_games)
+
+
+def _robust(orders: Sequence[PairOrders], methods: Sequence[Method]) -> tuple[PairOrders, ...]:
+    """The orders, in which only the pairs are certain that are so whatever the scores' missing judgments would be."""
     means = {scores.name: scores for scores in methods if isinstance(scores, Scores)}
 
-    def holds(departure: Departure) -> bool:
-        scores = means.get(departure.way)
-        return scores is None or scores.mean_bounds(departure.raised)[0] > scores.mean_bounds(departure.lowered)[1]
+    def robust(order: PairOrders) -> PairOrders:
+        if (scores := means.get(order.way)) is None:
+            return order
+        least, most = np.array([scores.mean_bounds(agent) for agent in order.agents]).T
+        above = np.greater.outer(least, most)
+        return replace(order, certain=order.certain & (above | above.T))
 
-    return replace(candidates, pairs=tuple(filter(holds, candidates.pairs)))
+    return tuple(map(robust, orders))
 
 
 def _by_query(method: Method) -> Scores:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from arena.data.kinds import kind_of
 from arena.present.blocks import judge_first
-from arena.present.numbers import COUNT, PERCENT, SIGNED_2, capital, counted, listed, with_interval
+from arena.present.numbers import COUNT, PERCENT, ROUGH_MONEY, SIGNED_2, capital, counted, listed, with_interval
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.results import UNITS, fewest_queries
 from arena.results.costs import Front, lowest_prices
@@ -52,6 +52,9 @@ NO_MODEL: Final = "No language model judged these games"
 BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
+NO_CONFLICT: Final = "No conflict with people's labels"
+"""Name of the check that fails if people's labels contradict the leaderboard; it is the first reason for doubt."""
+
 _EQUAL = 1e-6
 
 
@@ -63,6 +66,8 @@ class Conclusion(Struct, frozen=True):
         sentence: the conclusion with figures; it contains agents' names, which are untrusted text.
         ordered: whether the order of the ratings means anything, so that more queries could change it.
         standing: ``decided``; ``care`` if a trust check failed; ``none`` if there is no conclusion.
+        why: what the failed checks found, so why the conclusion is no firmer.
+        next: what to do next, with its cost where that is known.
     """
 
     kind: ConclusionKind
@@ -71,17 +76,36 @@ class Conclusion(Struct, frozen=True):
     top: tuple[str, ...] = ()
     ordered: bool = False
     standing: Standing = "none"
+    why: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
         ending = "" if self.headline.endswith("?") else "."
         return f"{STANDINGS[self.standing]}: {self.headline}{ending} {self.sentence}"
 
-    def weighed(self, checks: Sequence[Check]) -> Conclusion:
+    def weighed(self, checks: Sequence[Check], more: str = "") -> Conclusion:
+        """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
+        failed = [check for check in checks if check.status == "failed" and check.name != self.headline]
+        failed.sort(key=lambda check: check.name != NO_CONFLICT)
+        conflict = [
+            check.remedy for check in failed if check.name == NO_CONFLICT
+        ]  # more of the same would not settle it
+        steps = _once((*conflict, more, *(check.remedy for check in failed)))
+        reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
+        weighed = replace(self, why=reasons, next=steps)
         if self.kind in ("unclear", "empty"):
-            return replace(self, standing="none")
-        failed = self.standing == "care" or any(check.status == "failed" for check in checks)
-        return replace(self, standing="care" if failed else "decided")
+            return replace(weighed, standing="none")
+        return replace(weighed, standing="care" if self.standing == "care" or failed else "decided")
+
+
+def _once(steps: Sequence[str]) -> tuple[str, ...]:
+    """The steps, each without a first sentence that one before it begins with too."""
+    said: dict[str, None] = {}
+    for step in steps:
+        first, _, rest = step.partition(". ")
+        said.setdefault(rest if rest and any(before.startswith(first) for before in said) else step)
+    return tuple(filter(None, said))
 
 
 def _unclear(headline: str, sentence: str, *, ordered: bool = False) -> Conclusion:
@@ -173,7 +197,7 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
             f"{first} and {second} met in {counted(meeting.games, 'game')}: "
             f"{first} won {won}, {second} won {lost}, {tied} tied."
         )
-    pair = _first_pair(ratings)
+    pair = ratings.first_pair
     # A prior on some of the ratings also moves the others a little.
     if not conclusion.ordered or pair is None or ratings.convergence.prior_games:
         return
@@ -187,23 +211,22 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
         f"Of {games} {pair.better} would win about {100 * share:.0f} against {pair.worse} "
         f"(between {100 * low:.0f} and {100 * high:.0f})."
     )
-    if more := to_tell_apart(ratings, conclusion):
-        yield more
 
 
-def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
-    """Sentence on the number of further queries that would separate the first two agents; empty if it is unknown."""
-    pair = _first_pair(ratings)
+def to_tell_apart(ratings: Ratings, conclusion: Conclusion, paid_usd: float | None = None) -> str:
+    """Sentence on the number of further queries that would separate the first two agents; empty if it is unknown.
+
+    ``paid_usd`` is what all judgments have cost; with it, the sentence says what the further queries would cost.
+    """
+    pair = ratings.first_pair
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
-    needed = f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
+    cost = " like these"
+    if paid_usd and ratings.units and pair.queries_needed:
+        cost = f", {ROUGH_MONEY.write(paid_usd / ratings.units * pair.queries_needed)} to judge"
+    needed = f"To tell {pair.better} and {pair.worse} apart, it takes about {more} more {ratings.noun[1]}{cost}."
     return " ".join(filter(None, (judge_first(ratings.unjudged), needed)))
-
-
-def _first_pair(ratings: Ratings) -> PairDifference | None:
-    names = {row.agent for row in ratings.by_rank[:2]}
-    return next((pair for pair in ratings.pairs if {pair.better, pair.worse} == names), None)
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:

@@ -20,19 +20,33 @@ from arena.boards.ratings import (
 from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
 from arena.config.stages import further_stages
-from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
+from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
+from arena.present.numbers import (
+    ALIGNED,
+    COUNT,
+    FIGURE,
+    MONEY,
+    PERCENT,
+    POINTS,
+    SECONDS,
+    counted,
+    listed,
+    told_apart,
+)
 from arena.present.table import INTERVAL, Column, Table, first, flat, plain, records
-from arena.present.terminal import fitted
+from arena.present.terminal import WIDE, fitted, narrowest
 from arena.results.costs import front_chart
 from arena.results.criteria import COLUMN
 from arena.results.outcomes import stage_words
 from judges.errors import CAUSES, remedy
+from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
+    from arena.calibration.methods import PeopleScores
     from arena.calibration.votes import Level
     from arena.config.settings import StoredSettings
+    from arena.ratings.results import Ratings
     from arena.results.outcomes import Coverage
     from arena.results.ratings import Leaderboard
     from arena.store import Store
@@ -55,9 +69,6 @@ _ONE_SCORE: Final = (
     Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
 )
 """Columns with one score for each stage, shown beside the rating; the retrieval score is the stage's first measure."""
-_MOST_COLUMNS: Final = 7
-_LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
-"""Columns of the leaderboard that the first screen drops first if there are too many."""
 _TAKEN: Final = (
     Column("cost_usd", "Cost", MONEY, "Mean of a query."),
     Column("latency_median_s", "Latency", SECONDS, "Median of its answers."),
@@ -66,8 +77,14 @@ _NAMED: Final = 3
 _NAME: Final = 20
 """Length to which a terminal shortens agents' names; names stay longer where they would become equal."""
 _WIDTH, _LINES = 80, 25
-_FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 0))
-"""Numbers of agents and remedies to show: each pair is tried in this order until the text fits the screen."""
+_FULL: Final[Sequence[Status]] = ("failed", "unknown")
+_FITTING: Final = (
+    *((agents, reasons, _FULL) for agents, reasons in ((100, 3), (50, 2), (50, 1), (15, 1), (10, 1))),
+    *((agents, 1, _FULL[:1]) for agents in (15, 10, 8, 6)),
+)
+"""Numbers of agents and of reasons to show, and the checks to name: tried in this order until the text fits."""
+_REASONS: Final = 3
+"""Number of reasons that pages and reports show at most; the checks below have all."""
 _STAGES: Final = (
     Column("stage", "Stage"),
     Column("share", "Done", PERCENT),
@@ -91,6 +108,9 @@ class TournamentBoard(Board, frozen=True):
 
     Attributes:
         apart: kinds of judgment (levels) for which people and judges have no judged item in common.
+        scores: the agents' scores by people's labels.
+        asked: number of queries.
+        judged: day of the last judgments in words; empty if unknown.
         queries: texts of the queries by id; for a conversation, its first question.
         failures: counts of failures by task, judge and cause; if empty, the board's causes are used.
     """
@@ -98,98 +118,117 @@ class TournamentBoard(Board, frozen=True):
     board: Leaderboard
     comparisons: Sequence[Comparison] = ()
     apart: Sequence[Level] = ()
+    scores: Sequence[PeopleScores] = ()
     figure: Section | None = None
     queries: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[tuple[Task, str, str], int] = field(default_factory=dict)
     effort: Sequence[Block] = ()
     calibration: Sequence[Section] = ()
+    asked: int | None = None
+    judged: str = ""
 
     @property
     def conclusion(self) -> Conclusion:
         return self.verdict()[0]
 
     def verdict(self) -> tuple[Conclusion, tuple[Check, ...]]:
-        conclusion = conclude_board(self.board, self.comparisons)
+        board = self.board
+        conclusion = conclude_board(board, self.comparisons)
         of_people: Sequence[Check] = [no_people(self.apart)]
-        if self.comparisons:
-            from arena.boards.people import people_checks
+        if self.comparisons or self.scores:
+            from arena.boards.people import evidence_checks, people_checks
 
-            of_people = people_checks(self.comparisons, self.apart)
-        checks = trust_checks(self.board, conclusion, of_people)
-        return conclusion.weighed(checks), checks
+            of_people = [
+                *people_checks(self.comparisons, self.apart),
+                *evidence_checks(board.ratings, conclusion, self.comparisons, self.scores),
+            ]
+        checks = trust_checks(board, conclusion, of_people)
+        more = "" if board.ratings is None else to_tell_apart(board.ratings, conclusion, board.paid_usd)
+        return conclusion.weighed(checks, more), checks
 
     @property
     def order(self) -> list[str]:
         """Rated agents, best first. Other tables use this order, then list unrated agents by name."""
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
-    def brief(self, more: Sequence[str] = (), agents: int | None = None, remedies: int | None = None) -> list[Section]:
-        """The conclusion, the leaderboard and the failed checks, to fit one screen.
+    def brief(
+        self,
+        more: Sequence[str] = (),
+        agents: int | None = None,
+        reasons: int = _REASONS,
+        width: int = WIDE,
+        named: Sequence[Status] = _FULL,
+    ) -> list[Section]:
+        """The opening for text outputs; ``more`` has further sentences, ``agents`` the number of agents to show.
 
-        ``agents`` is the number of agents to show, and ``remedies`` the number of failed checks to show with what to
-        do. By default all are shown.
+        Columns for which a ``width`` in characters has no room are left out and listed; ``named`` checks are too.
         """
-        ratings, (conclusion, checks) = self.board.ratings, self.verdict()
-        table = self._one_screen()
-        if agents is not None:
+        card, *blocks = self.opening(reasons=reasons)
+        table = next((block for block in blocks if isinstance(block, Table)), None)
+        _, checks = self.verdict()
+        if table is not None:
+            table = _in_text(table, width)
+        if table is not None and agents is not None:
             names = told_apart([row["agent"] for row in table.rows], _NAME)
             rows = [{**row, "agent": name} for row, name in zip(table.rows, names, strict=True)]
             table = first(replace(table, rows=rows), agents, "--details")
-        sentences = [*self._group(), conclusion.line]
-        if ratings is not None:
-            sentences += [to_tell_apart(ratings, conclusion), *self._schedule(conclusion)]
-        elif not self.board.settings.pairwise:
-            sentences = [
-                *self._group(),
-                "Without games, agents are compared by the scores below." if table.rows else "No agent has a score.",
-            ]
-        all_failed = [check for check in checks if check.status == "failed"]
-        failed = [check for check in all_failed if check.name != conclusion.headline][:remedies]
-        others = [check.name for check in all_failed if check not in failed]  # the headline's check is named here too
-        also = "Also failed" if failed else "Failed"
-        closing = [f"{also}: {'; '.join(others)}."] if others else []
-        closing += [in_short(checks, named=("unknown",)), *missing(self.board), *more]
+        closing = [in_short(checks, named), *self._schedule(self.conclusion), *missing(self.board), *more]
         return [
-            Section("conclusion", conclusion.headline, "", [Remarks([line for line in sentences if line])]),
-            Section("leaderboard", "Leaderboard", "", [table] if table.rows else []),
-            Section("trust", "Checks that failed", "", [*([Checks(failed)] if failed else []), Remarks(closing)]),
+            Section("conclusion", self.conclusion.headline, "", [card]),
+            Section("leaderboard", "Leaderboard", "", [] if table is None else [table]),
+            Section("trust", "Can this be trusted?", "", [Remarks(closing)]),
         ]
 
     def screen(self, more: Sequence[str] = (), width: int = _WIDTH) -> str:
         """``brief`` as text for a terminal of ``width`` characters, at most 80.
 
-        If the screen is too small, some agents and remedies are left out, and counted or named.
+        If the screen is too small, some agents and reasons are left out and counted.
         """
-        forms = (self.brief(more, agents, remedies) for agents, remedies in _FITTING)
-        return fitted(forms, min(width, _WIDTH), _LINES)
+        width = min(width, _WIDTH)
+        forms = (self.brief(more, agents, reasons, width, named) for agents, reasons, named in _FITTING)
+        return fitted(forms, width, _LINES)
 
     def _group(self) -> list[str]:
         group = self.board.group
-        return [] if group is None else [f"Only queries with {'='.join(group)}."]
+        return [] if group is None else [f"Only queries with {'='.join(group)}"]
 
     def opening(
-        self, queries: int, judged: str = "", *, checks: str = "", link: Callable[[str], str] | None = None
+        self, *, checks: str = "", link: Callable[[str], str] | None = None, reasons: int = _REASONS
     ) -> list[Block]:
-        """What a tournament's page and report show first; ``judged`` is the day of the last judgments in words."""
+        """What every output shows first: page, report, published pages, notebook and terminal.
+
+        ``reasons`` is the largest number of reasons to show, and of next steps but one; ``checks`` and ``link`` are
+        addresses of the checks and of an agent's page.
+        """
         board, (conclusion, trust) = self.board, self.verdict()
         headline, sentence = conclusion.headline, conclusion.sentence
-        if board.ratings is None and not board.settings.pairwise:
-            headline, sentence = "Scores without games", "Nothing compares these agents with each other."
         table = self._one_screen()
+        if board.ratings is None and not board.settings.pairwise:
+            headline = "Scores without games"
+            sentence = "Nothing compares these agents with each other."
+            if not table.rows:
+                sentence = "No agent has a score."
         rows = [{**row, "address": link(row["agent"]) if link else ""} for row in table.rows]
-        filled = [column for column in (*table.columns, *_TAKEN) if any(column.value(row) is not None for row in rows)]
-        filled.sort(key=lambda column: (column.key != "agent", column.key in _LESS))
-        columns = [replace(column, drawn=column.key == "bt") for column in filled[:_MOST_COLUMNS]]
+        columns = [column for column in table.columns if any(column.value(row) is not None for row in rows)]
         columns[:1] = [replace(column, link="address") for column in columns[:1]]
-        label, facts = STANDINGS[conclusion.standing], self._facts(queries, judged)
+        card = VerdictCard(
+            conclusion.standing,
+            STANDINGS[conclusion.standing],
+            headline,
+            sentence,
+            self._facts(),
+            board.tournament,
+            conclusion.why[:reasons],
+            conclusion.next[: reasons + 1],
+        )
         return [
-            VerdictCard(conclusion.standing, label, headline, sentence, facts),
+            card,
             *([Table("agents", "", columns, rows)] if rows else []),
             Checks([check for check in trust if check.name != headline], folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),
         ]
 
-    def _facts(self, queries: int, judged: str) -> list[str]:
+    def _facts(self) -> list[str]:
         settings = self.board.settings
         models = {name: judge.model for name, judge in settings.judges.items()}
         judges = [
@@ -198,16 +237,17 @@ class TournamentBoard(Board, frozen=True):
         ]
         agents = len(self.order) or len(self.board.costs.agents)
         return [
-            *([f"Judge: {listed(judges, _NAMED)}"] if judges else []),
             counted(agents, "agent"),
-            counted(queries, "query", "queries"),
+            *([counted(self.asked, "query", "queries")] if self.asked is not None else []),
             *self._group(),
-            *([f"Judged {judged}"] if judged else []),
+            *([f"Judge: {listed(judges, _NAMED)}"] if judges else []),
+            *([f"Judged {self.judged}"] if self.judged else []),
         ]
 
     def _one_screen(self) -> Table:
         board = self.board
-        rows = [self._on_one_line(row) for row in self._table().rows]
+        behind = {} if board.ratings is None else _behind(board.ratings)
+        rows = [self._on_one_line(row) | {"behind": behind.get(row["agent"])} for row in self._table().rows]
         scores = [*_ONE_SCORE]
         for key in board.further:
             scores += [Column(*first, FIGURE) for first in islice(further_stages()[key].scores.items(), 1)]
@@ -216,13 +256,19 @@ class TournamentBoard(Board, frozen=True):
             scores.append(
                 Column(f"retrieval_{measure}", measure, FIGURE, "Of the documents retrieved, by their labels.")
             )
-        ranks = Column("ranks", "Ranks", ALIGNED, "The places that the agent may truly have.")
+        apart = (
+            "Rating minus that of the agent rated highest. Where the interval reaches 0, the two cannot be told apart; "
+            "the intervals of all pairs hold at once. An arrow marks what lies beyond the axis."
+        )
         columns = [
-            *([ranks] if board.ratings is not None else []),
             Column("agent", "Agent"),
-            Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", INTERVAL),
+            Column("group", "Group", drawn="bands"),
+            Column("behind", "To first", POINTS, apart, INTERVAL, drawn="whiskers"),
+            Column("ranks", "Ranks", ALIGNED, "The places that the agent may truly have."),
             Column("share", "Won", PERCENT, "Share of its games, a tie half."),
+            *_TAKEN,
             *scores,
+            Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games."),
         ]
         return Table("brief", "", columns, rows)
 
@@ -231,7 +277,8 @@ class TournamentBoard(Board, frozen=True):
         grades = [grade for key, grade in row.items() if key.startswith(COLUMN) and grade is not None]
         return {
             **row,
-            "ranks": COUNT.between(row.get("rank_low"), row.get("rank_high")),
+            "group": row.get("group") or None,
+            "ranks": COUNT.between(row["rank_low"], row["rank_high"]) if row.get("rank_low") else None,
             "share": (row["wins"] + row["ties"] / 2) / row["games"] if row.get("games") else None,
             "grade": sum(grades) / len(grades) if grades else None,
         }
@@ -279,7 +326,9 @@ class TournamentBoard(Board, frozen=True):
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
             "by_judge": {
-                judge: ratings_json(ratings_of_judge, self.comparisons, judge, of_words=judge in word_judges)
+                judge: ratings_json(
+                    ratings_of_judge, self.comparisons, judge, scores=self.scores, of_words=judge in word_judges
+                )
                 for judge, ratings_of_judge in board.by_judge.items()
             },
             **{name: getattr(ratings, name, []) for name in ("pairs", "fragility", "notes")},
@@ -380,6 +429,33 @@ class TournamentBoard(Board, frozen=True):
         return [] if state is None else [adaptive_line(state, ordered=conclusion.ordered)]
 
 
+def _behind(ratings: Ratings) -> dict[str, Estimate]:
+    """Each agent's rating minus that of the agent rated highest, with its interval."""
+    leader = ratings.by_rank[0]
+    pairs = {
+        (pair.worse if pair.better == leader.agent else pair.better): pair
+        for pair in ratings.pairs
+        if leader.agent in (pair.better, pair.worse)
+    }
+    behind = {leader.agent: Estimate(0.0)}
+    for row in ratings.by_rank[1:]:
+        pair = pairs.get(row.agent)
+        ends = () if pair is None else (pair.low, pair.high) if pair.better == row.agent else (-pair.high, -pair.low)
+        behind[row.agent] = Estimate(row.bt - leader.bt, *ends)
+    return behind
+
+
+def _in_text(table: Table, width: int) -> Table:
+    """The table for text outputs: ranks first, nothing drawn, and the last columns named if there is no room."""
+    columns = sorted((replace(column, drawn="") for column in table.columns), key=lambda column: column.key != "ranks")
+    fewer = list(columns)
+    while len(fewer) > 1 and narrowest(replace(table, columns=fewer)) > width:
+        fewer.pop()
+    left_out = [column.heading for column in columns[len(fewer) :] if column.key != "bt"]  # said by what is shown
+    notes = [f"No room for {listed(left_out)} (--details)."] if left_out else []
+    return replace(table, columns=fewer, notes=[*table.notes, *notes])
+
+
 class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
     """Mean grades of answers by agent and criterion."""
 
@@ -462,11 +538,17 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
     from arena.store.annotations import Annotations
 
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)
+    people: dict[str, Any] = {}
     if labelled or Annotations(store, board.tournament).counts():
         from arena.results.agreement import compare_with_people
 
-        return TournamentBoard(board, *compare_with_people(store, board.tournament, group=board.group))
-    return TournamentBoard(board)
+        found = compare_with_people(store, board.tournament, group=board.group)
+        people = dict(zip(("comparisons", "apart", "scores"), found, strict=True))
+    queries = store.queries(board.tournament)
+    column, value = board.group or ("", "")
+    asked = sum(not column or query.metadata.get(column) == value for query in queries.values())
+    judged = judged_on(store, board.tournament) if any(stage.judged for stage in board.coverage.values()) else ""
+    return TournamentBoard(board, **people, asked=asked, judged=judged)
 
 
 def judged_on(store: Store, tournament: str) -> str:

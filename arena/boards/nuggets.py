@@ -46,7 +46,7 @@ SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "v_strict": ("V strict", "Share of the vital nuggets that an answer states in full: the primary score."),
     "v": ("V", "Share of the vital nuggets; one stated in part counts a half."),
     "w_strict": ("W strict", "Share of all nuggets stated in full; okay ones weigh half as much as vital ones."),
-    "w": ("W", "The same, where one stated in part counts a half."),
+    "w": ("W", "Like W strict, but one stated in part counts a half."),
     "a_strict": ("All strict", "Share of all nuggets that an answer states in full."),
     "a": ("All", "Share of all nuggets; one stated in part counts a half."),
 }

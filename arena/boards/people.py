@@ -7,22 +7,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
+import numpy as np
 from msgspec.structs import replace
 
-from arena.boards.conclusion import Finding, findings, is_full
+from arena.boards.conclusion import NO_CONFLICT, Conclusion, Finding, findings, is_full
 from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
+from arena.calibration.methods import PeopleScores, contradictions
 from arena.calibration.votes import Level
 from arena.data.kinds import kind_of
-from arena.present.blocks import Block, Check, Checks, Remarks, Status, settled
+from arena.present.blocks import Block, Check, Checks, Remarks, Status, passed, settled
 from arena.present.numbers import (
     ALIGNED,
     COUNT,
     FIGURE,
     P_VALUE,
     PERCENT,
+    POINTS,
     SIGNED_2,
+    capital,
     clipped,
     counted,
     listed,
@@ -32,12 +36,15 @@ from arena.present.picture import Chart, Dot, Look, Whiskers, of_table
 from arena.present.picture import LevelLine as Line
 from arena.present.table import INTERVAL, ORDERS, Column, Table, fields, flat
 from arena.ratings.games import Unit
-from arena.ratings.results import UNITS
+from arena.ratings.results import UNITS, Ratings
 from judges.types import GameOutcome
 from retrieval_eval.stats.alternative import FEWEST, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from retrieval_eval.stats.paired import holm
 
 _MOST_NAMED: Final = 8
+_LEVEL: Final = 0.05
+_LABELS: Final[Mapping[str, str]] = {"verdicts": "People's votes", "criteria": "People's grades"}
 _WHO: Final = (Column("judge", "Judge", programs=False), Column("what", "Judged", programs=False))
 _AMONG: Final = (
     Column("what", "Judged", meaning="Kind of the judged items, and their group if there is one."),
@@ -46,7 +53,7 @@ _AMONG: Final = (
     Column("things", "Things", COUNT),
     Column("repeated", "By several", COUNT, "Things that two people or more judged."),
     Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.", INTERVAL),
-    Column("same_decided", "Without ties", PERCENT, "The same of votes that are no tie."),
+    Column("same_decided", "Without ties", PERCENT, "How often two people agree on what neither calls a tie."),
     Column("alpha", "Alpha", FIGURE, interval=INTERVAL),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE),
     Column("suspects", "Not above chance", COUNT, "People not shown to agree with the others more than by chance."),
@@ -67,7 +74,7 @@ _AGAINST: Final = (
     _N,
     Column("coverage", "Coverage", PERCENT, "Share of the things judged by people that the judge judged too."),
     _VOTES,
-    Column("decided_vote_agreement", "Without ties", PERCENT, "The same where neither side calls a tie."),
+    Column("decided_vote_agreement", "Without ties", PERCENT, "Agreement with a vote where neither side calls a tie."),
     _SAME,
     _GAP,
     Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
@@ -92,7 +99,7 @@ _REPLACED: Final = (
     Column(
         "p_value", "p, published", P_VALUE, "Tests whether the judge is worse by epsilon or more; things independent."
     ),
-    Column("p_clustered", "p, by query", P_VALUE, "The same where things of one query depend on each other."),
+    Column("p_clustered", "p, by query", P_VALUE, "Like p, published, but things of one query depend on each other."),
 )
 _CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall's tau-b"}
 _LIMITS: Final = "About 95% of all differences lie between the limits of agreement."
@@ -201,6 +208,107 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
     read = "Read where they differ ('ragleague calibrate --disagreements 20')"
     remedy = f"{read}; decide by the figures that people correct (--estimates), or change the prompt or the judge."
     return status, sentence, remedy
+
+
+def evidence_checks(
+    ratings: Ratings | None,
+    conclusion: Conclusion,
+    comparisons: Sequence[Comparison],
+    scores: Sequence[PeopleScores],
+) -> Sequence[Check]:
+    """Check that people's labels do not contradict the leaderboard; no check if people labelled too little to tell.
+
+    They contradict it if they reverse an order that it states, or if the judge's figures, corrected by them, lie
+    elsewhere than the judge says.
+    """
+    reversed_orders, tested = ([], 0) if ratings is None else _reversed(ratings, conclusion, scores)
+    off, corrected = _off(comparisons)
+    if not tested and not corrected:
+        return []
+    held = "No order that the leaderboard states is reversed by people's labels" if tested else ""
+    right = "no figure of the judge is off by more than chance" if corrected else ""
+    sentences = [*reversed_orders, *off] or [capital(f"{', and '.join(filter(None, (held, right)))}.")]
+    remedy = (
+        "Read where judge and people differ ('ragleague calibrate --disagreements 20'), and decide by the figures that "
+        "people correct ('ragleague calibrate --estimates')."
+    )
+    return [Check(NO_CONFLICT, passed(not reversed_orders and not off), " ".join(sentences), remedy)]
+
+
+def _reversed(ratings: Ratings, conclusion: Conclusion, scores: Sequence[PeopleScores]) -> tuple[list[str], int]:
+    """Sentences on orders that people's labels reverse, and the number of agents with enough labels.
+
+    The orders are first those of the leaders and the agents behind them, then all others that the ratings are sure of.
+    """
+    points = {row.agent: row.bt for row in ratings.agents}
+    sure = [(pair.better, pair.worse) for pair in ratings.pairs if pair.separable] if conclusion.ordered else []
+    leading = [
+        (first, other)
+        for first in conclusion.top
+        for other in points
+        if other not in conclusion.top and points[first] > points[other]
+    ]
+    sentences, named = list[str](), set[str]()
+    for stated in (leading, [pair for pair in sure if pair not in set(leading)]):
+        found = contradictions(scores, stated)
+        for own in scores:
+            reversals = [contradiction for contradiction in found if contradiction.level == own.level]
+            if reversals and own.level not in named:  # what is said of the leaders is enough
+                named.add(own.level)
+                sentences.append(_said_otherwise(ratings, own, stated, len(reversals)))
+    return sentences, sum(min(own.seen.values(), default=0) >= FEW_QUERIES for own in scores)
+
+
+def _said_otherwise(ratings: Ratings, scores: PeopleScores, stated: Sequence[tuple[str, str]], reversals: int) -> str:
+    """Sentence on the order of highest place that people reverse, by the agent that they rank highest if possible."""
+    points = {row.agent: row.bt for row in ratings.agents}
+    by_people = dict(zip(scores.drawn.agents, scores.drawn.points.tolist(), strict=True))
+    known = [(better, worse) for better, worse in stated if {better, worse} <= by_people.keys()]
+    differences = {(better, worse): scores.above(worse, better)[0] for better, worse in known}
+    sure = [pair for pair, difference in differences.items() if difference.low is not None and difference.low > 0]
+    better, worse = max(sure, key=lambda pair: (points[pair[0]], by_people[pair[1]]))
+    first = "first, " if by_people[worse] == max(by_people.values()) else ""
+    form, unit = (POINTS, " points") if scores.level == "verdicts" else (FIGURE, "")
+    sentence = (
+        f"{_LABELS.get(scores.level, f'People on {scores.level}')} rank {worse} {first}"
+        f"{with_interval(differences[better, worse], form)}{unit} above {better}; the games say the reverse, by "
+        f"{POINTS.write(points[better] - points[worse])} points."
+    )
+    return sentence + (f" They reverse {counted(reversals, 'such order')} in all." if reversals > 1 else "")
+
+
+def _off(comparisons: Sequence[Comparison]) -> tuple[list[str], int]:
+    """Sentences on figures of the judge that people's labels correct by more than chance; the number corrected.
+
+    The panel decides where there are several judges. The test is of the judge's bias, with Holm's correction over
+    all figures; the sentences count the figures outside the corrected 95 % interval, as the board of corrections does.
+    """
+    figures = [
+        (comparison.people.level, judge.judge, name, figure)
+        for comparison in comparisons
+        for judge in ([comparison.judges[PANEL]] if PANEL in comparison.judges else comparison.judges.values())
+        if judge.estimates is not None and not judge.other_scale
+        for name, figure in judge.estimates.figures.items()
+        if figure.corrected.low is not None and figure.queries >= FEW_QUERIES
+    ]
+    if not figures:
+        return [], 0
+    rejected = holm(np.array([figure.p_bias for *_, figure in figures])) <= _LEVEL
+    sentences = []
+    for level, judge in dict.fromkeys((level, judge) for level, judge, *_ in figures):
+        own = [place for place, (*key, _, _) in enumerate(figures) if key == [level, judge]]
+        if not rejected[own].any():
+            continue
+        things, form = ("win rates", PERCENT) if level == "verdicts" else (f"means of {kind_of(level).things}", FIGURE)
+        outside = [place for place in own if figures[place][-1].correction > 1]
+        outside = outside or [place for place in own if rejected[place]]
+        *_, name, worst = figures[max(outside, key=lambda place: figures[place][-1].correction)]
+        sentences.append(
+            f"Corrected by people's labels, {len(outside)} of {len(own)} {things} lie elsewhere than "
+            f"{judge} says: {name} at {with_interval(worst.corrected.within(*worst.ends), form)}, not "
+            f"{form.write(worst.judge.value)}."
+        )
+    return sentences, len(figures)
 
 
 def against_people(comparisons: Sequence[Comparison]) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
 
-from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
+from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed, to_tell_apart
 from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
@@ -17,6 +17,7 @@ from retrieval_eval.stats.estimate import Estimate
 if TYPE_CHECKING:
     from arena.boards.rated_tables import RatedTable
     from arena.calibration.comparison import Comparison
+    from arena.calibration.methods import PeopleScores
     from arena.present.picture import Whiskers
     from arena.ratings.covariates import Controlled
     from arena.ratings.results import Fragility, Ratings
@@ -119,16 +120,26 @@ class RatedBoard(Board, frozen=True):
 
 
 def _weighed_conclusion(
-    ratings: Ratings, comparisons: Sequence[Comparison] = (), of_words: Sequence[str] = ()
+    ratings: Ratings,
+    comparisons: Sequence[Comparison] = (),
+    of_words: Sequence[str] = (),
+    scores: Sequence[PeopleScores] = (),
 ) -> Conclusion:
-    """Conclude which agent is best, and weaken the conclusion if the trust checks of the ratings fail."""
+    """Conclude which agent is best, and weaken the conclusion if a check of the ratings or of people fails."""
     conclusion = conclude(ratings, comparisons=comparisons, of_words=of_words)
-    return conclusion.weighed([*rating_checks(ratings, conclusion)])
+    checks = [*rating_checks(ratings, conclusion)]
+    if comparisons or scores:
+        from arena.boards.people import evidence_checks  # late: most ratings have no labels of people
+
+        checks += evidence_checks(ratings, conclusion, comparisons, scores)
+    return conclusion.weighed(checks, to_tell_apart(ratings, conclusion))
 
 
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
     predictions = [] if ratings is None else expectation(ratings, conclusion)
-    sentences = [conclusion.line, *predictions, *([trust] if trust else [])]
+    reasons = [f"Why: {reason}" for reason in conclusion.why]
+    steps = [f"Next: {step}" for step in conclusion.next]
+    sentences = [conclusion.line, *reasons, *predictions, *steps, *([trust] if trust else [])]
     return Section("conclusion", conclusion.headline, "", [Remarks(sentences)])
 
 
@@ -187,7 +198,12 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
 
 
 def ratings_json(
-    ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "", *, of_words: bool = False
+    ratings: Ratings,
+    comparisons: Sequence[Comparison] = (),
+    judge: str = "",
+    *,
+    scores: Sequence[PeopleScores] = (),
+    of_words: bool = False,
 ) -> dict[str, Any]:
     judge_comparisons = [
         replace(comparison, judges={judge: comparison.judges[judge]})
@@ -196,7 +212,7 @@ def ratings_json(
     ]
     return {
         "agents": records(rating_table(ratings)),
-        "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else ()),
+        "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else (), scores),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "coverage": ratings.tally,
         **fields(ratings, *_JSON),

@@ -1,4 +1,4 @@
-"""A tournament's report as one HTML page: leaderboard, trust, settings, effort, and how to reproduce the figures."""
+"""A tournament's report as one HTML page, a memo of two printed pages with a folded appendix, and its web site."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import platform
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -18,18 +18,19 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from arena.boards.calibration import CalibrationBoard
-from arena.boards.card import judge_cards
+from arena.boards.card import JudgeCard, JudgeCards, judge_cards
 from arena.boards.compare import compare_board
-from arena.boards.conclusion import expectation
+from arena.boards.conclusion import NO_CONFLICT, expectation
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
-from arena.boards.leaderboard import TournamentBoard, judged_on
+from arena.boards.leaderboard import TournamentBoard, judged_on, missing
 from arena.boards.queries import QueryBoard, query_board
+from arena.boards.trust import PEOPLE, in_short
 from arena.config.settings import StoredSettings
 from arena.config.stages import all_tasks
 from arena.data.dataset import Dataset, texts_of
-from arena.present.blocks import Block, Board, Commands, Remarks, Section, Thread
+from arena.present.blocks import Block, Board, Check, Checks, Commands, Remarks, Section, Thread, VerdictCard
 from arena.present.files import MARK, Report, render, style_sheet
-from arena.present.numbers import COUNT, MISSING, MONEY, POINTS
+from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted, listed
 from arena.present.picture import Chart, Matrix, Whiskers, nowhere
 from arena.present.table import Column, Table, TableRow, first
 from arena.results.agreement import calibrate_tournament, resampling_of
@@ -48,12 +49,11 @@ _PACKAGES: Final = ("ragleague", "numpy", "scipy", "ir-measures")
 """Packages whose versions the report states, since another version may change a figure."""
 _SECTIONS: Final = ("pairwise", "retrieval", "criteria", "exam", "nuggets", "agents", "ratings", "prompts")
 """Order in which the report shows the configuration's sections; the others follow."""
-_COMMANDS: Final = ("leaderboard", "report", "failures")
-_REPRODUCED: Final = (
-    "The same store gives the same figures, whatever the machine: all draws are seeded. With the same data, prompts "
-    "and models a new run asks nothing that the store knows.",
-    "Two stores with equal digests hold the same texts and the same judgments.",
-)
+_COMMANDS: Final = ("leaderboard", "report")
+_REPRODUCED: Final = "The same store gives the same figures; two stores with equal digests hold the same."
+_MOST_AGENTS: Final = 16
+_MOST_LINES: Final = 6
+"""The memo's limits, so that it is printed on two pages: rows of its table, and lines of each of its lists."""
 _EFFORT: Final = (
     Column("judge", "Judge"),
     Column("task", "Stage"),
@@ -68,25 +68,93 @@ _EFFORT: Final = (
 
 
 class TournamentReport(Board, frozen=True):
-    """Contents of the report on a tournament.
+    """Contents of the report on a tournament: a memo of two pages, and its appendix.
 
     Attributes:
-        judged: day of the last judgments in words; empty if unknown.
         source: name of the configuration or store, fit for readers elsewhere.
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
         results_digest: SHA-256 of the ids and outcomes of all judgments.
     """
 
     shown: TournamentBoard
-    judged: str
     source: str
     counts: Mapping[str, int]
     data_digest: str
     results_digest: str
     versions: Mapping[str, str]
     queries: Mapping[str, Query]
+    cards: Sequence[JudgeCard] = ()
 
     def sections(self) -> list[Section]:
+        return [*self.memo(), *self.appendix()]
+
+    def memo(self) -> list[Section]:
+        """What a decision needs besides the opening, on two printed pages together with it."""
+        sections = [self._doubts(), self._compared(), self._people(), self._basis()]
+        return [section for section in sections if section.blocks]
+
+    def _doubts(self) -> Section:
+        conclusion, checks = self.shown.verdict()
+        named = {conclusion.headline, *(check.name for check in self._people_checks())}
+        doubts = [check for check in checks if check.status != "passed" and check.name not in named]
+        blocks = [*self._in_lines(doubts), Remarks([in_short(checks, named=())])] if checks else []
+        return Section("doubts", "Checks", "", blocks)
+
+    def _in_lines(self, checks: Sequence[Check]) -> list[Block]:
+        """The first checks in one line each, with their findings if the opening lacks them, and the others' names."""
+        why = next(block.why for block in self.shown.opening() if isinstance(block, VerdictCard))
+        lines = [replace(check, finding="See above." if check.finding in why else check.finding) for check in checks]
+        others = [check.name for check in checks[_MOST_LINES:]]
+        more = [Remarks([f"Also: {'; '.join(others)}."])] if others else []
+        return [Checks(lines[:_MOST_LINES], brief=True), *more] if checks else []
+
+    def _compared(self) -> Section:
+        figure = self.shown.figure
+        remarks = [block for block in figure.blocks if isinstance(block, Remarks)] if figure is not None else []
+        return Section("scores", "What the other scores say", "", [_capped(block.items) for block in remarks])
+
+    def _people(self) -> Section:
+        cards = [_capped([card.headline for card in self.cards])] if self.shown.comparisons else []
+        return Section("opinions", "What people say", "", [*self._in_lines(self._people_checks()), *cards])
+
+    def _people_checks(self) -> list[Check]:
+        checks = self.shown.verdict()[1]
+        return [check for check in checks if check.name == NO_CONFLICT or check.name.startswith(PEOPLE)]
+
+    def _basis(self) -> Section:
+        board, settings = self.shown.board, self.shown.board.settings
+        judges = [
+            " ".join(dict.fromkeys(filter(None, (name, own.provider, own.model))))
+            for name, own in settings.judges.items()
+        ] or board.judges
+        stages = board.coverage.values()
+        wanted, judged, failed = (sum(getattr(one, name) for one in stages) for name in ("wanted", "judged", "failed"))
+        asked = f"{judged:,} of {wanted:,}; {failed:,} failed, {wanted - judged - failed:,} not made"
+        people = [
+            f"{counted(len(own.annotators), 'person', 'people')} gave {len(own.opinions):,} {own.level}"
+            for own in (comparison.people for comparison in self.shown.comparisons)
+        ]
+        facts = {
+            "Data": ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items() if count),
+            "Judges": listed(judges, _MOST_LINES) if judges else "",
+            "People": "; ".join(people[:_MOST_LINES]),
+            "Prompts, digests": ", ".join(f"{name} {digest}" for name, digest in settings.prompts.items()),
+            "Judgments": asked + (f"; last on {self.shown.judged}" if self.shown.judged else ""),
+            "Digest of the data": self.data_digest,
+            "Digest of the judgments": self.results_digest,
+            "Versions": ", ".join(f"{name} {version}" for name, version in self.versions.items()),
+        }
+        rows = [{"what": name, "value": value} for name, value in facts.items() if value]
+        tournament_option = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
+        blocks: list[Block] = [
+            Table("basis", "", [Column("what", "What"), Column("value", "Value")], rows),
+            *([Remarks(lines)] if (lines := missing(board)) else []),
+            Commands([shlex.join(["ragleague", command, self.source, *tournament_option]) for command in _COMMANDS]),
+            Remarks([_REPRODUCED]),
+        ]
+        return Section("basis", "What it rests on", "", blocks)
+
+    def appendix(self, link: Callable[[str], str] = nowhere) -> list[Section]:
         board, settings = self.shown.board, self.shown.board.settings
         sections = {section.ident: section for section in self.shown.sections() if section.ident != "conclusion"}
         if board.ratings is not None:
@@ -103,48 +171,78 @@ class TournamentReport(Board, frozen=True):
                 for name in cluster_names
                 if (last := longest.get(name)) is not None and last.messages
             ]
-            sections["leaderboard"] = replace(sections["leaderboard"], blocks=[*blocks, *threads, predictions])
-        on_top: dict[str, type] = {"leaderboard": Whiskers, "costs": Chart}
-        for ident, picture in on_top.items():
-            if ident in sections:
-                blocks = [block for block in sections[ident].blocks if not isinstance(block, picture)]
-                sections[ident] = replace(sections[ident], blocks=blocks)
-        lead = "The settings behind the results, as stored with the tournament. Keys are never stored."
-        return [
-            *sections.values(),
-            Section("settings", "Settings, prompts and models", lead, [*_judges(settings), *_settings(settings)]),
-            self._reproduce(),
-        ]
+            sections["leaderboard"] = replace(
+                sections["leaderboard"], blocks=[predictions, *_linked(blocks, link), *threads]
+            )
+        lead = "As stored with the tournament. Keys are never stored."
+        blocks = [*_judges(settings), *_settings(settings)]
+        sections["settings"] = Section("settings", "Settings, prompts and models", lead, blocks)
+        said = {line for section in self.memo() for block in section.blocks for line in _lines(block)}
+        return [*_said_once(sections.values(), said)]
 
-    def page(self, made: datetime, link: Callable[[str], str] | None = None) -> Report:
+    def page(self, made: datetime, link: Callable[[str], str] = nowhere) -> Report:
+        opening = self.shown.opening(link=link)
         return Report(
             self.shown.board.tournament,
-            self.shown.opening(self.counts["queries"], self.judged, checks="#trust", link=link),
-            self.sections(),
+            [
+                first(block, _MOST_AGENTS, "in the appendix") if isinstance(block, Table) else block
+                for block in opening
+                if not isinstance(block, Checks | Chart)  # checks have a section; charts are in the appendix
+            ],
+            self.memo(),
             self.written(made),
+            appendix=self.appendix(link),
         )
 
     def written(self, made: datetime) -> str:
         return f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}"
 
-    def _reproduce(self) -> Section:
-        board = self.shown.board
-        identity = {
-            "Data": ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items()),
-            "Digest of the data (SHA-256)": self.data_digest,
-            "Digest of all judgments (SHA-256)": self.results_digest,
-            "Seed of ratings and intervals": _plain(board.settings.ratings.seed),
-            **self.versions,
-        }
-        rows = [{"what": name, "value": value} for name, value in identity.items()]
-        tournament_option = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
-        blocks: list[Block] = [
-            Table("identity", "Identity", [Column("what", "What"), Column("value", "Value")], rows),
-            Commands([shlex.join(["ragleague", command, self.source, *tournament_option]) for command in _COMMANDS]),
-            Remarks(_REPRODUCED),
-        ]
-        lead = "From the store behind this report."
-        return Section("reproduce", "How to get these figures again", lead, blocks)
+
+def _lines(block: Block) -> Sequence[str]:
+    return block.items if isinstance(block, Remarks) else block.notes if isinstance(block, Table) else ()
+
+
+def _said_once(sections: Iterable[Section], said: set[str]) -> Iterator[Section]:
+    """Leave out sentences in ``said`` or an earlier section, and checks of one, which a judge's card lists in brief."""
+    checked: set[Check] = set()
+    for section in sections:
+        is_card = any(isinstance(block, VerdictCard) for block in section.blocks)
+        blocks: list[Block] = []
+        for block in section.blocks:
+            lines = [line for line in _lines(block) if line not in said]
+            if isinstance(block, Remarks):
+                blocks += [Remarks(lines)] if lines else []
+            elif isinstance(block, Checks):
+                new = [check for check in block.items if check not in checked]
+                again = [check for check in block.items if check in checked and is_card]
+                blocks += [Checks(new)] if new else []
+                blocks += [Checks(again, brief=True)] if again else []
+                checked.update(new)
+            else:
+                blocks.append(replace(block, notes=lines) if isinstance(block, Table) else block)
+            said.update(lines)
+        if blocks:
+            yield replace(section, blocks=blocks)
+
+
+def _capped(sentences: Sequence[str]) -> Remarks:
+    more = len(sentences) - _MOST_LINES
+    return Remarks([*sentences[:_MOST_LINES], *([f"{more:,} more in the appendix."] if more > 0 else [])])
+
+
+def _linked(blocks: Sequence[Block], link: Callable[[str], str]) -> list[Block]:
+    """The blocks without the picture that the opening's table draws; ``link`` gives the addresses of agents."""
+    return [
+        replace(
+            block,
+            columns=[replace(block.columns[0], link="address"), *block.columns[1:]],
+            rows=[{**row, "address": link(row["agent"])} for row in block.rows],
+        )
+        if isinstance(block, Table) and block.name == "leaderboard"
+        else block
+        for block in blocks
+        if not isinstance(block, Whiskers)
+    ]
 
 
 def tournament_report(store: Store, tournament: str, source: str, *, below_coverage: bool = False) -> TournamentReport:
@@ -153,20 +251,24 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     outcomes = [entry for task in all_tasks() for entry in store.outcomes(tournament, task)]
     compared = compare_board(store, tournament)
     calibration = calibrate_tournament(store, tournament, resampling_of(board.settings), label_next=0)
-    card_sections = []
+    today = datetime.now(UTC).date()
+    cards = JudgeCards(tournament, today, ())
     if calibration.comparisons or board.settings.card is not None:
-        card_sections = [*judge_cards(board, calibration, datetime.now(UTC).date()).sections()]
+        cards = judge_cards(board, calibration, today)
     shown = TournamentBoard(
         board,
         calibration.comparisons,
         calibration.apart,
+        calibration.scores,
         compared.report() if compared.ways else None,
         queries=texts_of(data.queries.values()),
         failures=Counter(
             (want.task, want.judge, result.cause) for want, result in outcomes if isinstance(result, JudgeFailure)
         ),
         effort=_effort(outcomes),
-        calibration=[*card_sections, *CalibrationBoard(calibration).sections()],
+        calibration=[*cards.sections(), *CalibrationBoard(calibration).sections()],
+        asked=len(data.queries),
+        judged=judged_on(store, tournament),
     )
     counts = {
         "queries": len(data.queries),
@@ -177,7 +279,14 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     }
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
     return TournamentReport(
-        shown, judged_on(store, tournament), source, counts, data.digest(), _digest(outcomes), versions, data.queries
+        shown,
+        source,
+        counts,
+        data.digest(),
+        _digest(outcomes),
+        versions,
+        data.queries,
+        cards.cards,
     )
 
 

@@ -176,8 +176,9 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
 
 def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
     others = (f" {_STATUS[status]}: {names}." for status in named if (names := names_of(checks, status)))
-    number = sum(check.status == "passed" for check in checks)
-    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}"
+    number, unknown = (sum(check.status == status for check in checks) for status in ("passed", "unknown"))
+    count = f" Not known: {unknown}." if "failed" in named and "unknown" not in named and unknown else ""
+    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}{count}"
 
 
 def names_of(checks: Sequence[Check], status: Status) -> str:
@@ -250,7 +251,11 @@ def _even(board: Leaderboard) -> Iterator[Check]:
 
 def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     flagged, agents = [row.agent for row in ratings.agents if row.flags], len(ratings.agents)
-    finding = f"{listed(flagged, _NAMED)}: to be read with care." if flagged else "Every agent's rating has a maximum."
+    finding = (
+        f"The games do not determine the rating of {listed(flagged, _NAMED)}."
+        if flagged
+        else "Every agent's rating has a maximum."
+    )
     yield Check(
         "Ratings determined by the games",
         passed(ratings.convergence.converged and not flagged),
@@ -309,7 +314,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
         "Agreement of both orders",
         health.order_agreement,
         _SAME_IN_BOTH_ORDERS,
-        f"{{}} of {counted(health.both_orders, 'game')} judged in both orders",
+        f"Both orders of a game agree in {{}} of {counted(health.both_orders, 'game')}",
         order_remedy,
         unknown="No game is known to be judged in both orders.",
     )

@@ -8,20 +8,23 @@ users decide by the ranking (Zheng et al. 2023, section 4.2, compare both). Both
 only the judgments differ: Bradley-Terry ratings of verdicts with ties as half a win, and means over queries of grades
 and nuggets.
 
-Two methods reverse a pair of agents if the intervals of its difference by the two methods lie on opposite sides of 0.
-The intervals of all differences by a method hold simultaneously (``arena.ratings.ranks.joint_differences``, as for the
-rank intervals of the leaderboard), and the 5 % error probability is divided among the methods. With a probability of
-95 % all reported reversals are therefore true: one can be false only if one of these intervals misses its true value.
+Two methods tell a pair of agents apart if the intervals of its difference by both exclude 0: they prove its order if
+the intervals lie on the same side of 0, and reverse it otherwise. The intervals of all differences by a method hold
+simultaneously (``arena.ratings.ranks.joint_differences``, as for the rank intervals of the leaderboard), and the 5 %
+error probability is divided among the methods. With a probability of 95 % all reported proofs and reversals are
+therefore true: one can be false only if one of these intervals misses its true value.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -32,11 +35,20 @@ from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import elo, resampled_elo
 from arena.ratings.games import Games
-from arena.ratings.ranks import competition_ranks, joint_differences
+from arena.ratings.ranks import JointDifferences, competition_ranks, joint_differences, rank_intervals
 from arena.ratings.results import RatingSettings, fewest_queries
 from retrieval_eval.stats import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, without_nan
-from retrieval_eval.stats.estimate import Coefficient, Drawn
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    FEW_QUERIES,
+    Clusters,
+    estimates,
+    unit_weights,
+    units_of,
+    without_nan,
+)
+from retrieval_eval.stats.estimate import Coefficient, Drawn, Estimate
+from retrieval_eval.stats.paired import holm
 from retrieval_eval.stats.rank import rank_correlations
 from retrieval_eval.stats.scores import MissingShare, Scores, shares
 
@@ -324,7 +336,7 @@ def _query_means(
 
 
 LEVEL = 0.95
-"""Probability that none of the reported reversals of two agents is false."""
+"""Probability that no reported order of two agents is false, and that all rank intervals of a method hold."""
 _SCALE = 1e4
 """Factor on all scores: the code for intervals expects rating points, and treats a spread below 0.001 as 0."""
 _LEAST_DRAWN = 0.5
@@ -342,40 +354,91 @@ class Departure(Struct, frozen=True):
     lowered: str
 
 
-class Departures(Struct, frozen=True):
-    """Pairs of agents that other scoring methods rank significantly in the opposite order of a reference method.
+class PairTally(NamedTuple):
+    """Number of pairs of agents that a method orders as the reference method does.
 
     Attributes:
-        first: name of the reference method.
-        tested: names of the methods that could be compared with the reference method.
-        pairs: the reversed pairs of agents, sorted by method, then in the order of the agents.
+        alike: pairs in the same order by both methods.
+        proven, reversed: pairs that both methods tell apart, in the same and in opposite orders.
     """
 
-    first: str
-    tested: tuple[str, ...] = ()
-    pairs: tuple[Departure, ...] = ()
+    pairs: int
+    alike: int
+    proven: int
+    reversed: int
 
 
-def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> Departures:
-    """Find the pairs of agents that another method ranks significantly in the opposite order of the first method.
+class PairOrders(Struct, frozen=True, eq=False):
+    """How a scoring method orders every two agents, beside a reference method.
+
+    Attributes:
+        agents: agents with enough queries by both methods.
+        by_reference, by_way: 1 where the method scores the row's agent higher than the column's, -1 where lower, 0
+            where equal, shape (agents, agents).
+        certain: whether both methods tell the two agents apart, shape (agents, agents).
+    """
+
+    way: str
+    agents: tuple[str, ...]
+    by_reference: NDArray[np.int8]
+    by_way: NDArray[np.int8]
+    certain: NDArray[np.bool_]
+
+    def tally(self, agent: str | None = None) -> PairTally:
+        """Count the pairs of ``agent``, or all pairs."""
+        same = self.by_reference * self.by_way
+        counts = np.stack([~np.eye(len(self.agents), dtype=bool), same > 0, self.certain & (same > 0), self.reversed])
+        if agent is None:
+            return PairTally(*(counts.sum(axis=(1, 2)) // 2).tolist())
+        return PairTally(*counts[:, self.agents.index(agent)].sum(axis=1).tolist())
+
+    @property
+    def reversed(self) -> NDArray[np.bool_]:
+        return np.asarray(self.certain & (self.by_reference * self.by_way < 0), np.bool_)
+
+    @property
+    def departures(self) -> tuple[Departure, ...]:
+        """The pairs that the two methods surely order differently, in the order of the agents."""
+        pairs = zip(*np.nonzero(self.reversed & (self.by_way > 0)), strict=True)
+        return tuple(Departure(self.way, self.agents[raised], self.agents[lowered]) for raised, lowered in pairs)
+
+
+def pair_orders(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> tuple[PairOrders, ...]:
+    """Compare the orders of all pairs of agents by each other method with those by the first method.
 
     ``drawn`` has the scores by each method on the same bootstrap samples of queries. ``seen`` has the number of queries
-    behind each score, by method and agent; agents with too few (``fewest_queries``) are excluded.
+    behind each score, by method and agent; agents with too few (``fewest_queries``) are excluded, and methods that
+    leave fewer than two agents.
     """
     first, *others = drawn
     level = 1 - (1 - LEVEL) / len(drawn)
-    tested, pairs = [], []
+    orders: list[PairOrders] = []
+    known: dict[tuple[str, ...], JointDifferences] = {}
+
+    def joint(method: Drawn, agents: tuple[str, ...]) -> JointDifferences:
+        key = (method.name, *agents)
+        if key not in known:
+            known[key] = _joint(method, agents, min(seen[method.name][name] for name in agents), level)
+        return known[key]
+
     for other in others:
-        agents = _comparable((first, other), seen)
+        agents = tuple(_comparable((first, other), seen))
         if len(agents) < 2:
             continue
-        tested.append(other.name)
-        by_first, by_other = (
-            _significantly_above(method, agents, seen[method.name], level) for method in (first, other)
-        )
-        for raised, lowered in zip(*np.nonzero(by_other & by_first.T), strict=True):
-            pairs.append(Departure(other.name, agents[raised], agents[lowered]))
-    return Departures(first.name, tuple(tested), tuple(pairs))
+        ranks = [competition_ranks(np.round(_points_of(method, agents), _DECIMALS)) for method in (first, other)]
+        by_first, by_other = (np.sign(np.subtract.outer(places, places)).T.astype(np.int8) for places in ranks)
+        certain = joint(first, agents).different & joint(other, agents).different
+        orders.append(PairOrders(other.name, agents, by_first, by_other, certain))
+    return tuple(orders)
+
+
+def ranked(method: Drawn, agents: Sequence[str], seen: Mapping[str, int]) -> dict[str, Estimate]:
+    """Rank of each of the agents among them, with simultaneous 95 % intervals; without, if the queries are too few."""
+    ranks = competition_ranks(np.round(_points_of(method, agents), _DECIMALS)).tolist()
+    if len(_complete(_samples_of(method, agents))) < 2:
+        return dict(zip(agents, map(Estimate, ranks), strict=True))
+    lows, highs = rank_intervals(_joint(method, agents, np.array([seen[name] for name in agents]), LEVEL))
+    return dict(zip(agents, map(Estimate, ranks, lows.tolist(), highs.tolist()), strict=True))
 
 
 def _comparable(methods: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -385,14 +448,13 @@ def _comparable(methods: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]])
     return agents if all(len(_complete(_samples_of(method, agents))) > 1 for method in methods) else []
 
 
-def _significantly_above(
-    method: Drawn, agents: Sequence[str], seen: Mapping[str, int], level: float
-) -> NDArray[np.bool_]:
-    """Matrix of whether the row's agent is significantly better than the column's agent, shape (agents, agents)."""
-    columns = [method.agents.index(name) for name in agents]
-    samples, units = _complete(_samples_of(method, agents)), min(seen[name] for name in agents)
-    joint = joint_differences(_SCALE * method.points[columns], (_SCALE * samples,), units, level)
-    return np.asarray(joint.different & (joint.difference > 0), np.bool_)
+def _joint(method: Drawn, agents: Sequence[str], units: int | NDArray[np.int64], level: float) -> JointDifferences:
+    samples = _complete(_samples_of(method, agents))
+    return joint_differences(_SCALE * _points_of(method, agents), (_SCALE * samples,), units, level)
+
+
+def _points_of(method: Drawn, agents: Sequence[str]) -> Floats:
+    return method.points[[method.agents.index(name) for name in agents]]
 
 
 def _samples_of(method: Drawn, agents: Sequence[str]) -> Floats:
@@ -403,3 +465,54 @@ def _complete(samples: Floats) -> Floats:
     """Select the bootstrap samples in which every agent has a score; none if fewer than half are such."""
     complete = samples[without_nan(samples)]
     return complete if len(complete) >= _LEAST_DRAWN * len(samples) else complete[:0]
+
+
+class PeopleScores(Struct, frozen=True, eq=False):
+    """Scores of the agents by people's labels on one level.
+
+    Attributes:
+        drawn: the scores, with bootstrap samples; ratings in points for verdicts, otherwise means of the labels.
+        seen: number of queries, or of conversations, behind each agent's score.
+    """
+
+    level: Level
+    drawn: Drawn
+    seen: Mapping[str, int]
+
+    def above(self, first: str, second: str) -> tuple[Estimate, float]:
+        """How far ``first`` is above ``second``, and the one-sided p-value of its being no better.
+
+        The p-value is 1 if one of the two has too few labels (``FEW_QUERIES``).
+        """
+        units = min(self.seen.get(agent, 0) for agent in (first, second))
+        if units < FEW_QUERIES:
+            return Estimate(None), 1.0
+        one, other = (self.drawn.agents.index(agent) for agent in (first, second))
+        difference = float(self.drawn.points[one] - self.drawn.points[other])
+        samples = self.drawn.samples[:, one] - self.drawn.samples[:, other]
+        (estimate,) = estimates([difference], samples[:, np.newaxis], units)
+        spread = float(np.nanstd(samples)) * math.sqrt(units / (units - 1)) if estimate.low is not None else 0.0
+        return estimate, float(scipy.special.stdtr(units - 1, -difference / spread)) if spread > 0 else 1.0
+
+
+class Contradiction(Struct, frozen=True):
+    """Two agents that people rank in the opposite order of the leaderboard; ``difference`` is by people's labels."""
+
+    level: Level
+    raised: str
+    lowered: str
+    difference: Estimate
+
+
+def contradictions(scores: Sequence[PeopleScores], stated: Sequence[tuple[str, str]]) -> list[Contradiction]:
+    """The stated orders, each (better, worse), that people's labels reverse by more than chance.
+
+    The probability that any of them is reported by chance is at most 5 % (Holm's correction over all tests).
+    """
+    tests = [(own, pair, *own.above(*reversed(pair))) for own in scores for pair in stated]
+    corrected = holm(np.array([p for *_, p in tests])).tolist() if tests else []
+    return [
+        Contradiction(own.level, worse, better, difference)
+        for (own, (better, worse), difference, _), p in zip(tests, corrected, strict=True)
+        if p <= 1 - LEVEL
+    ]

@@ -82,6 +82,7 @@ class Corrected(Struct, frozen=True):
             on a query adds.
         people_variance: the part of the variance of ``corrected`` that further labels would reduce.
         fixed_variance: the rest of this variance, which further labels would not reduce.
+        p_bias: two-sided p-value of the judge agreeing with people in the mean, on the items that both labelled.
     """
 
     corrected: Estimate
@@ -96,6 +97,15 @@ class Corrected(Struct, frozen=True):
     alike: float
     people_variance: float
     fixed_variance: float
+    p_bias: float
+
+    @property
+    def correction(self) -> float:
+        """How far the judge's mean lies from the corrected one, in half widths of its interval; 0 without one."""
+        corrected, judge = self.corrected, self.judge.value
+        if corrected.value is None or corrected.low is None or judge is None:
+            return 0.0
+        return abs(judge - corrected.value) / (corrected.value - corrected.low)
 
 
 class LabelsNeeded(Struct, frozen=True):
@@ -152,6 +162,8 @@ def corrected_mean(
         contributions / np.maximum(others_share, 1 / m)
         for contributions in (a - weight * b, a - weight * (b + judge_part), a)
     )
+    bias = means[1] - means[0]
+    errors = by_query(share * (f - y - bias)) / np.maximum(others_share, 1 / m)
     variance = inflated(float((corrected**2).sum()), groups, parameters)
     people_variance = inflated(float((label_part**2).sum()), groups, parameters)
     return Corrected(
@@ -167,7 +179,13 @@ def corrected_mean(
         alike=_intraclass_correlation(f, unit),
         people_variance=people_variance,
         fixed_variance=variance - people_variance,
+        p_bias=_p_value(bias, inflated(float((errors**2).sum()), groups), groups - 1),
     )
+
+
+def _p_value(value: float, variance: float, freedom: int) -> float:
+    """Two-sided p-value of Student's t test that a figure is 0; 1 if its variance is 0 or unknown."""
+    return float(2 * scipy.special.stdtr(freedom, -abs(value) / math.sqrt(variance))) if variance > 0 else 1.0
 
 
 def _intraclass_correlation(values: Floats, unit: NDArray[np.int64]) -> float:

@@ -39,7 +39,9 @@ def leaderboard(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="write a plot of ratings, win matrix and all other scores to this .svg, .png or .html file"),
+        typer.Option(
+            help="write a plot of how all scores order the agents, and the win matrix, to this .svg, .png or .html file"
+        ),
     ] = None,
 ) -> None:
     """Print the leaderboard of a tournament.

@@ -25,7 +25,8 @@ def report(
 ) -> None:
     """Write the report on a tournament as one HTML file.
 
-    The file needs no network and runs no script. An existing report is overwritten; any other file only with --force.
+    It begins with a memo of at most two printed pages; the rest is a folded appendix, printed only if it is open. The
+    file needs no network and runs no script. An existing report is overwritten; any other file only with --force.
     Exit status 3: there are too few judgments for ratings; the report says which are missing.
     """
     with open_tournament(source, tournament) as (store, name):

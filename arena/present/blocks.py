@@ -86,9 +86,18 @@ def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
 
 
 class Checks(Struct, frozen=True):
+    """Checks in a list.
+
+    Attributes:
+        folded: whether all stand in one line and a click shows more.
+        link: address that has more on all checks.
+        brief: whether each has one line, without what to do.
+    """
+
     items: Sequence[Check]
     folded: bool = False
     link: str = ""
+    brief: bool = False
 
 
 class VerdictCard(Struct, frozen=True):
@@ -96,6 +105,9 @@ class VerdictCard(Struct, frozen=True):
 
     Attributes:
         standing: how certain the conclusion is, which sets the colour: ``decided``, ``care`` or ``none``.
+        title: what the conclusion is about, such as the tournament's name.
+        why: why the conclusion is no firmer.
+        next: what to do next.
     """
 
     standing: str
@@ -103,6 +115,22 @@ class VerdictCard(Struct, frozen=True):
     headline: str
     sentence: str
     facts: Sequence[str]
+    title: str = ""
+    why: Sequence[str] = ()
+    next: Sequence[str] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """The card as sentences for text outputs."""
+        facts = ", ".join(f"{fact[:1].lower()}{fact[1:]}" for fact in self.facts)
+        about = ": ".join(filter(None, (self.title, facts)))
+        ending = "" if self.headline.endswith("?") else "."
+        return [
+            f"{self.label}: {self.headline}{ending} {self.sentence}",
+            *(f"Why: {reason}" for reason in self.why),
+            *(f"Next: {step}" for step in self.next),
+            *([about] if about else []),
+        ]
 
 
 class Remarks(Struct, frozen=True):

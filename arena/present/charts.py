@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
 from arena.present.numbers import FIGURE, printable, start_of
 from arena.present.picture import (
-    FLAG,
+    SIGNS,
     Aligned,
     CellPanel,
     Chart,
@@ -28,24 +29,27 @@ from arena.present.picture import (
 from judges.errors import MissingExtraError
 
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
-_COLOURS: Final[Mapping[Look, str]] = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}
-_DRAWN: Final[Sequence[Look]] = ("quiet", "grey", "orange", "blue")
+_COLOURS: Final[Mapping[Look, str]] = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY, "open": _GREY}
+_DRAWN: Final[Sequence[Look]] = ("open", "quiet", "grey", "orange", "blue")
 """Looks of dots in drawing order: later ones cover earlier ones."""
 _LOW, _EVEN, _HIGH = (239, 188, 143), (244, 244, 242), (143, 194, 226)
 """Colours of matrix cells of strength -1, 0 and 1, as (red, green, blue)."""
 _DARK: Final = "#1a1a1a"
 _WIDTH, _HEIGHT = 440, 320
 _INLINE_WIDTH: Final = 260
-_LETTER, _TALL = 6.5, 12
-"""Width of a letter and height of a text line, in pixels."""
+_LETTER, _SMALL, _TALL = 6.5, 5.4, 12
+"""Width of a letter, and of one of a note, and height of a text line, in pixels."""
 _INLINE: Final = 1.25
 """Enlargement of letters in charts on pages; their plots are narrower, so that a phone shows them at full size."""
 _MOST_NAMED: Final = 30
 _NAME: Final = 40
 _STEP: Final = 26
-"""Height of a row in pixels, and width of a cell in a panel; panels with more than ``_MOST_ROOMY`` rows use half."""
+"""Height of a row in pixels, and width of a cell in a panel; ``_NARROW`` with more than ``_MOST_ROOMY`` rows."""
+_NARROW: Final = 18
 _MOST_ROOMY: Final = 20
-_STRIP: Final = 110
+_STRIP: Final = 80
+_SLIDE: Final = 1400
+"""Width in pixels at which the parts of a picture wrap."""
 _FEW_TICKS: Final = 3.0
 _GAP: Final = 24
 _LONG: Final = 5
@@ -114,7 +118,7 @@ def _root(drawing: _Drawing, font_size: float = 11) -> str:
 
 
 def _titled(picture: Picture) -> _Drawing:
-    title = picture.title or ("" if isinstance(picture, Aligned) else picture.name)
+    title = picture.title or picture.name
     if isinstance(picture, Chart):
         drawing = _points(picture)
     elif isinstance(picture, Whiskers):
@@ -250,6 +254,8 @@ def _mark(x: float, y: float, look: Look, tooltip: str = "") -> str:
         return _element("rect", hint, x=x - 4, y=y - 4, width=8, height=8, **style)
     if look == "grey":
         return _element("path", hint, d=f"M{x - 5:.1f} {y + 4:.1f}h10l-5 -9z", **style)
+    if look == "open":
+        return _element("circle", hint, cx=x, cy=y, r=4.5, fill="white", stroke=_GREY, stroke_width=2)
     return _element("circle", hint, cx=x, cy=y, r=4.5, **style)
 
 
@@ -292,7 +298,7 @@ def _cells(
 
 
 def _font_size(step: float) -> int:
-    return 10 if step >= _STEP else 6
+    return 10 if step >= _STEP else 8
 
 
 def _shade(strength: float) -> str:
@@ -301,40 +307,110 @@ def _shade(strength: float) -> str:
 
 
 def _aligned(picture: Aligned) -> _Drawing:
-    step = _STEP if len(picture.rows) <= _MOST_ROOMY else _STEP // 2
-    names = [f"{place}  {_short(name)}" for place, name in enumerate(picture.rows, 1)]
-    left, top = _width_of(names), 4.0 * _TALL
-    down = {name: top + step * place for place, name in enumerate(picture.rows)}
-    body = "".join(
-        _text(left - 8, y + step / 2 + 4, name, text_anchor="end") for name, y in zip(names, down.values(), strict=True)
+    """Draw the panels' parts side by side, wrapped to the width of a slide, between the legend and the caption."""
+    body, x, y, width, tallest = "", 0.0, 0.0, 0.0, 0.0
+    for look, meaning in picture.legend.items():
+        body += _mark(x + 5, _TALL / 2, look) + _signed(x + 16, _TALL - 2, look, meaning)
+        x += 2.5 * _GAP + _LETTER * len(meaning)
+        y = 2.0 * _TALL
+    width, x, head = (
+        x,
+        0.0,
+        _TALL
+        * (5.5 + 1.1 * max((len(strip.notes) for strip in picture.panels if isinstance(strip, Strip)), default=0)),
     )
-    for panel in picture.panels:
-        width = float(step * len(down) if isinstance(panel, CellPanel) else _STRIP)
-        room = max(width, _LETTER * len(panel.title))
-        start, middle = left + (room - width) / 2, left + room / 2
-        body += _text(middle, _TALL, panel.title, text_anchor="middle", font_weight="bold")
-        if isinstance(panel, CellPanel):
-            across = {name: start + step * place for place, name in enumerate(picture.rows)}
-            for place, x in enumerate(across.values(), 1):
-                body += _text(x + step / 2, top - 6, str(place), text_anchor="middle", font_size=_font_size(step))
-            body += _cells(panel.cells, across, down, (step, step))
-        else:
-            body += _text(middle, 2 * _TALL, panel.note, text_anchor="middle", font_size=9)
-            body += _strip(panel, {name: y + step / 2 for name, y in down.items()}, start, top)
-        left += room + _GAP
-    return _Drawing(left, top + step * len(down) + 2 * _TALL, body)
+    for block in picture.blocks:
+        drawing = _grid(picture, block, head) if isinstance(block, CellPanel) else _strips(picture, block, head)
+        if x and x + drawing.width > _SLIDE:
+            x, y, tallest = 0.0, y + tallest + _GAP, 0.0
+            drawing = _grid(picture, block, 3.0 * _TALL) if isinstance(block, CellPanel) else drawing
+        body += _moved(drawing.body, x, y)
+        x, tallest = x + drawing.width + _GAP, max(tallest, drawing.height)
+        width = max(width, x)
+    y += tallest + _GAP
+    for line in textwrap.wrap(picture.caption, int(max(width, _WIDTH) / _LETTER * 1.15)):
+        body += _text(0, y, line)
+        y += 1.4 * _TALL
+    return _Drawing(width, y, body)
 
 
-def _strip(panel: Strip, middles: Mapping[str, float], left: float, top: float) -> str:
-    scale = Scale(ends_of(panel.marks.values()) or [0.0], panel.form, _FEW_TICKS)
-    axis = _Axis(scale, left, _STRIP)
-    body = axis.drawn(top, max(middles.values()) + min(middles.values()) - 2 * top)
-    for row, y in middles.items():
-        if mark := panel.marks.get(row):
-            body += _with_interval(mark, axis, y, f"{row}: {panel.form.write(mark.value)} {mark.flag}".strip())
-            if mark.flag:
-                body += _text(axis.x(mark.value), y - 6, FLAG, text_anchor="middle", font_weight="bold")
+def _rows(picture: Aligned, top: float, step: float) -> tuple[float, dict[str, float], str]:
+    """The width of the rows' names, the top of each row, and the names."""
+    names = {name: f"{number}  {_short(name)}" for number, name in picture.numbered}
+    left, down = _width_of(names.values()), {name: top + step * at for at, name in enumerate(picture.rows)}
+    words = (_text(left - 8, y + step / 2 + 4, names[name], text_anchor="end") for name, y in down.items())
+    return left, down, "".join(words)
+
+
+def _grid(picture: Aligned, panel: CellPanel, top: float) -> _Drawing:
+    step = _step(picture)
+    left, down, body = _rows(picture, top, step)
+    across = {name: left + step * at for at, name in enumerate(picture.rows)}
+    width = step * len(across)
+    body += _text(left, top - 2 * _TALL, panel.title, font_weight="bold")
+    for number, name in picture.numbered:
+        body += _text(across[name] + step / 2, top - 6, str(number), text_anchor="middle", font_size=_font_size(step))
+    shown = {place: cell for place, cell in panel.cells.items() if down.keys() >= {*place}}
+    body += _cells(shown, across, down, (step, step))
+    return _Drawing(left + max(width, _LETTER * len(panel.title)), top + step * len(down) + _TALL, body)
+
+
+def _strips(picture: Aligned, panels: Sequence[Strip], top: float) -> _Drawing:
+    step = _step(picture)
+    x, down, body = _rows(picture, top, step)
+    middles = {name: y + step / 2 for name, y in down.items()}
+    for panel in panels:
+        figures = {
+            row: " ".join(filter(None, panel.figures(panel.marks[row]))) for row in middles if row in panel.marks
+        }
+        beside = _STRIP + 2.5 * _TALL + _SMALL * max(map(len, figures.values()), default=0)
+        verdict = _LETTER * len(panel.verdict[1]) + 14 if panel.verdict is not None else 0
+        room = max(beside, _LETTER * len(panel.title), verdict, *(_SMALL * len(note) for note in panel.notes))
+        body += _moved(_head(panel, room), x, 0)
+        axis = _Axis(panel.scale(_FEW_TICKS), x + 6, _STRIP)
+        body += axis.drawn(top, step * len(down))
+        for row, words in figures.items():
+            body += _in_strip(panel.marks[row], axis, middles[row], words)
+        x += room + _GAP
+    return _Drawing(x - _GAP, top + step * len(down) + 2 * _TALL, body)
+
+
+def _head(panel: Strip, width: float) -> str:
+    body = _text(0, _TALL, panel.title, font_weight="bold", font_size=12)
+    y = 2.3 * _TALL
+    if panel.verdict is not None:
+        look, word = panel.verdict
+        body += _signed(0, y, look, word, font_weight="bold")
+        y += 0.4 * _TALL
+    total, x = sum(share.count for share in panel.shares), 0.0
+    for share in panel.shares:
+        part = width * share.count / (total or 1)
+        style = {"fill": _COLOURS[share.look], "fill_opacity": 0.35 if share.faint else None}
+        body += _element("rect", _hint(f"{share.count} {share.name}"), x=x, y=y, width=part, height=8, **style)
+        x += part
+    y += 8 + 1.1 * _TALL if total else 0
+    for note in panel.notes:
+        body += _text(0, y, note, font_size=10)
+        y += 1.1 * _TALL
     return body
+
+
+def _in_strip(mark: Mark, axis: _Axis, y: float, words: str) -> str:
+    band = ""
+    if mark.band is not None:
+        low, high = (min(max(axis.x(end), axis.left), axis.left + axis.width) for end in mark.band)
+        band = _element("rect", x=low - 3, y=y - 7, width=high - low + 6, height=14, fill=_GREY, fill_opacity=0.25)
+    figure = _signed(axis.left + axis.width + _TALL, y + 4, mark.look, words, font_size=10)
+    return band + _with_interval(mark, axis, y, mark.tooltip) + figure
+
+
+def _signed(x: float, y: float, look: Look, words: str, **style: object) -> str:
+    """Words after the sign of a look, which is a text of its own: many fonts lack it, and another font replaces it."""
+    return _text(x, y, SIGNS.get(look, ""), **style) + _text(x + 14, y, words, **style)
+
+
+def _step(picture: Aligned) -> float:
+    return float(_STEP if len(picture.rows) <= _MOST_ROOMY else _NARROW)
 
 
 def _width_of(names: Iterable[str]) -> float:

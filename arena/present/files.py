@@ -8,7 +8,7 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -36,7 +36,7 @@ from arena.present.blocks import (
 from arena.present.markup import STYLE, escaped
 from arena.present.numbers import counted, encodable, printable
 from arena.present.picture import Picture, Scale, Whiskers
-from arena.present.table import ShownColumn, Table, keys, records, shown
+from arena.present.table import INTERVAL, TERMS, ShownColumn, Table, keys, records, shown
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
 
@@ -116,10 +116,16 @@ def html_block(block: Block) -> str:
 
 def _verdict(block: VerdictCard) -> str:
     facts = "".join(f"<li>{escaped(fact)}</li>" for fact in block.facts)
+    title = f'<p class="about">{escaped(block.title)}</p>' if block.title else ""
+    lists = "".join(
+        f"<div><h3>{name}</h3><ul>{''.join(f'<li>{escaped(line)}</li>' for line in lines)}</ul></div>"
+        for name, lines in (("Why", block.why), ("Next", block.next))
+        if lines
+    )
     return (
-        f'<div class="verdict {block.standing}"><p class="standing">{escaped(block.label)}</p>'
+        f'<div class="verdict {block.standing}">{title}<p class="standing">{escaped(block.label)}</p>'
         f'<h2>{escaped(block.headline)}</h2><p class="sentence">{escaped(block.sentence)}</p>'
-        f'<ul class="facts">{facts}</ul></div>'
+        f'{f"<div class=reasons>{lists}</div>" if lists else ""}<ul class="facts">{facts}</ul></div>'
     )
 
 
@@ -143,14 +149,15 @@ def _figure(figure: Figure) -> str:
     return f'<div><dt>{escaped(figure.name)}</dt><dd class="value">{value}</dd>{interval}<dd>{meaning}</dd></div>'
 
 
-def _list_of_checks(checks: Sequence[Check]) -> str:
-    return f'<ul class="checks">{"".join(map(_check, checks))}</ul>'
+def _list_of_checks(checks: Sequence[Check], *, brief: bool = False) -> str:
+    return f'<ul class="checks{" brief" * brief}">{"".join(_check(check, brief=brief) for check in checks)}</ul>'
 
 
-def _check(check: Check) -> str:
+def _check(check: Check, *, brief: bool = False) -> str:
     sign, status = _STATUSES[check.status]
+    name, finding = f"<b>{escaped(check.name)}</b>", escaped(check.finding)
     remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {escaped(check.remedy)}</p>"
-    texts = f"<p><b>{escaped(check.name)}</b></p><p>{escaped(check.finding)}</p>{remedy}"
+    texts = f"<p>{name}: {finding}</p>" if brief else f"<p>{name}</p><p>{finding}</p>{remedy}"
     return f'<li class="{check.status}"><b><span aria-hidden="true">{sign}</span> {status}</b><div>{texts}</div></li>'
 
 
@@ -172,41 +179,41 @@ def _folded(name: str, checks: Sequence[Check], link: str) -> str:
     return f'<details class="{status}"><summary>{sign}</summary>{_list_of_checks(checks)}</details>'
 
 
-def html_table(table: Table, *, sortable: bool = False) -> str:
+def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -> str:
     columns = shown(table)
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
     titles = [f' title="{escaped(column.meaning)}"' if column.meaning else "" for column in columns]
+    scales = [markup.scale_of(column.drawn, column.form) if column.drawn else None for column in columns]
+    plots = [f'<td class="plot" aria-hidden="true">{markup.axis(scale)}</td>' if scale else "" for scale in scales]
     head = "".join(
-        f'<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
-        for kind, title, column in zip(kinds, titles, columns, strict=True)
+        f'{plot}<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
+        for plot, kind, title, column in zip(plots, kinds, titles, columns, strict=True)
     )
-    scales = [markup.scale_of(column.drawn, column.form) for column in columns]
+    cells = [_cells(column, scale) for column, scale in zip(columns, scales, strict=True)]
     rows = "".join(
         f'<tr><th scope="row">{_name(columns[0], at)}</th>'
         + "".join(
-            f"<td{kind}{_value(column, at) if sortable else ''}>{_cell(column, at, scale)}</td>"
-            for kind, column, scale in zip(kinds[1:], columns[1:], scales[1:], strict=True)
+            f"{plot}<td{kind}{_value(column, at) if sortable else ''}>{cell}</td>"
+            for kind, column, (plot, cell) in zip(kinds[1:], columns[1:], row[1:], strict=True)
         )
         + "</tr>\n"
-        for at in range(len(table.rows))
+        for at, row in enumerate(zip(*cells, strict=True))
     )
-    axes = "".join(f"<td>{markup.below_cells(scale)}</td>" for scale in scales) if any(scales) else ""
-    foot = f'<tfoot aria-hidden="true"><tr class="axis">{axes}</tr></tfoot>\n' if axes else ""
     title = escaped(table.title)
     caption = f"<caption>{title}</caption>\n" if title else ""
     notes = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in table.notes)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{title or escaped(table.name)}">\n<table>\n'
-        f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n{foot}</table>\n</div>\n{notes}"
-        f"{_meanings(columns)}"
+        f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{notes}"
+        f"{_meanings(columns) if meanings else ''}"
     )
 
 
 _DRAWN: Final[Mapping[type, Callable[[Any], str]]] = {
     Table: html_table,
     Figures: lambda block: f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>',
-    Checks: lambda block: _strip(block) if block.folded else _list_of_checks(block.items),
+    Checks: lambda block: _strip(block) if block.folded else _list_of_checks(block.items, brief=block.brief),
     VerdictCard: _verdict,
     Remarks: lambda block: f'<ul class="remarks">{"".join(f"<li>{escaped(one)}</li>" for one in block.items)}</ul>',
     Commands: lambda block: f"<pre>{chr(10).join(map(escaped, block.lines))}</pre>",
@@ -239,8 +246,9 @@ def document(sections: Iterable[Section], form: str) -> str:
     """The sections' tables, checks and remarks as text to paste into a page; ``form`` is ``md`` or ``html``."""
     parts = []
     for block in (block for section in sections for block in section.blocks):
-        if isinstance(block, Remarks):
-            parts += [sentence(remark, form) for remark in block.items]
+        if isinstance(block, Remarks | VerdictCard):
+            lines = block.items if isinstance(block, Remarks) else block.lines
+            parts += [sentence(line, form) for line in lines]
         elif isinstance(block, Checks):
             parts += [sentence(check.sentence, form) for check in block.items]
         elif isinstance(block, Table) and block.rows:
@@ -312,15 +320,26 @@ def _typeset(cell: str) -> str:
 
 
 def _name(column: ShownColumn, row: int) -> str:
-    cell = _cell(column, row, None)
+    cell = _cell(column, row)
     return cell if column.links else markup.clamped(column.cells[row], cell)
 
 
-def _cell(column: ShownColumn, row: int, scale: Scale | None) -> str:
+def _cells(column: ShownColumn, scale: Scale | None) -> list[tuple[str, str]]:
+    """HTML of a column's cells, each with the cell to its left that draws it, which is empty if nothing is drawn."""
+    if column.bands:
+        return [("", drawing) for drawing in markup.bands(column.cells)]
+    texts = [_cell(column, row) for row in range(len(column.cells))]
+    if scale is None:
+        return [("", text) for text in texts]
+    drawings = (markup.in_cell(figure, scale) for figure in column.drawn)
+    return [(f'<td class="plot">{own}</td>', text) for own, text in zip(drawings, texts, strict=True)]
+
+
+def _cell(column: ShownColumn, row: int) -> str:
     cell = "<br>".join(map(escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
     if column.links:
-        cell = markup.linked(markup.clamped(column.cells[row], cell), column.links[row])
-    return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
+        return markup.linked(markup.clamped(column.cells[row], cell), column.links[row])
+    return cell
 
 
 def _value(column: ShownColumn, row: int) -> str:
@@ -368,6 +387,8 @@ class Report(Struct, frozen=True):
         opening: blocks at the top of the page, beginning with the verdict card.
         made: text with the time at which the report was written and the version of ragleague.
         style: address of the style sheet; if empty, the page contains the style sheet.
+        appendix: sections that the page folds below the others, with a table of contents and one list of terms. Printed
+            only if the reader has unfolded them.
     """
 
     name: str
@@ -376,11 +397,42 @@ class Report(Struct, frozen=True):
     made: str
     pages: Sequence[tuple[str, str]] = ()
     style: str = ""
+    appendix: Sequence[Section] = ()
 
     @property
     def title(self) -> str:
         """Title of the HTML page: the report's name and the headline of its verdict card."""
         return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, VerdictCard))])
+
+    @property
+    def key(self) -> Mapping[tuple[str, str], str]:
+        """Headings and meanings of the columns of the opening's tables, if an appendix explains those of all others."""
+        return dict.fromkeys(_terms(self.opening), "") if self.appendix else {}
+
+    @property
+    def terms(self) -> Mapping[tuple[str, str], str]:
+        """Section by heading and meaning of a column, each once, by heading; without a section if it is a common term.
+
+        Terms that the opening's key explains are left out.
+        """
+        sections = reversed([*self.sections, *self.appendix] if self.appendix else [])
+        terms = {term: section.title for section in sections for term in _terms(section.blocks)}
+        kept = {term: "" if term in TERMS.items() else where for term, where in terms.items() if term not in self.key}
+        return dict(sorted(kept.items(), key=lambda entry: entry[0][0].casefold()))
+
+    def drawn(self, block: Block) -> Markup:
+        html_text = (
+            html_table(block, meanings=False) if isinstance(block, Table) and self.appendix else html_block(block)
+        )
+        return Markup(html_text)  # noqa: S704 - its texts are escaped
+
+
+def _terms(blocks: Sequence[Block]) -> Iterator[tuple[str, str]]:
+    for column in (column for block in blocks if isinstance(block, Table) for column in shown(block)):
+        if column.meaning:
+            yield column.heading, column.meaning
+        if column.drawn:
+            yield INTERVAL, TERMS[INTERVAL]
 
 
 def style_sheet() -> str:
@@ -404,7 +456,7 @@ def render(report: Report) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("arena.present", ""),
         autoescape=True,
         undefined=StrictUndefined,
@@ -412,8 +464,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    environment.filters["drawn"] = lambda block: Markup(html_block(block))  # noqa: S704 - its texts are escaped
-    return environment
 
 
 def _visible(value: Any) -> Any:

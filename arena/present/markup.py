@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from arena.present.numbers import printable
 from arena.present.picture import (
-    FLAG,
+    SIGNS,
     Aligned,
     CellPanel,
     Chart,
@@ -27,7 +27,9 @@ from arena.present.picture import (
     MatrixCell,
     Picture,
     Scale,
+    Strip,
     Whiskers,
+    contended,
     ends_of,
     safe,
 )
@@ -41,7 +43,8 @@ _DENSE_MATRIX: Final = 14
 """In a matrix with more rows or columns than this, a cell has room for a figure only."""
 _LONG: Final = 5
 _LONG_NAME: Final = 240
-_MOST_STEPS_OF_STRIP: Final = 3.5
+_MOST_STEPS_OF_STRIP: Final = 2.5
+_MOST_STEPS_OF_CELL: Final = 6.0
 _SHADES: Final = 10
 
 
@@ -180,72 +183,156 @@ def _cell(cell: MatrixCell | None, *, dense: bool) -> str:
 
 
 def _aligned(picture: Aligned) -> str:
-    dense = len(picture.rows) > _DENSE_MATRIX
-    numbers = "".join(
-        f'<th scope="col" title="{escaped(name)}">{place}</th>' for place, name in enumerate(picture.rows, 1)
+    legend = "".join(
+        f"<span>{_bar(look, [(50, 'at')])}{SIGNS[look]} {escaped(meaning)}</span>"
+        for look, meaning in picture.legend.items()
     )
-    titles, below, feet, scales = "", "", "", list[Scale | None]()
-    for panel in picture.panels:
-        if isinstance(panel, CellPanel):
-            titles += f'<th scope="colgroup" colspan="{len(picture.rows)}" class="grid">{escaped(panel.title)}</th>'
-            below += numbers
-            feet += f'<td colspan="{len(picture.rows)}"></td>'
-            scales.append(None)
-        else:
-            scale = Scale(ends_of(panel.marks.values()) or [0.0], panel.form, _MOST_STEPS_OF_STRIP)
-            note = f"<small>{escaped(panel.note)}</small>" if panel.note else ""
-            titles += f'<th scope="col" rowspan="2" class="strip">{escaped(panel.title)}{note}</th>'
-            feet += f'<td class="strip">{_ticks(scale)}</td>'
-            scales.append(scale)
+    tables = "".join(
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(words)}">{table}</div>'
+        for words, table in (
+            (block.title, _grid(picture, block))
+            if isinstance(block, CellPanel)
+            else (picture.words, _strips(picture, block))
+            for block in picture.blocks
+        )
+    )
+    return (f'<div class="legend">{legend}</div>' if legend else "") + f'<div class="beside">{tables}</div>'
+
+
+def _strips(picture: Aligned, panels: Sequence[Strip]) -> str:
+    scales = [panel.scale(_MOST_STEPS_OF_STRIP) for panel in panels]
+    heads = "".join(f'<th scope="col" class="strip">{_head(panel)}</th>' for panel in panels)
+    feet = "".join(f'<td class="strip">{_ticks(scale)}</td>' for scale in scales)
     rows = ""
-    for place, row in enumerate(picture.rows, 1):
-        name = linked(clamped(row), picture.links.get(row, ""))
-        attribute, panel_cells = "", ""
-        for panel, panel_scale in zip(picture.panels, scales, strict=True):
-            if isinstance(panel, CellPanel):
-                attribute, cells = _in_row([panel.cells.get((row, column)) for column in picture.rows], dense=dense)
-                panel_cells += cells
-            elif panel_scale is not None:
-                panel_cells += _in_strip(panel.marks.get(row), panel.form, panel_scale, dense=dense)
-        head = f'<span class="rank">{place}</span> <span class="who">{name}</span>'
-        rows += f'<tr{attribute}><th scope="row">{head}</th>{panel_cells}</tr>'
-    kind = "cells aligned" + " dense" * dense
+    for number, row in picture.numbered:
+        cells = "".join(_in_strip(panel, row, scale) for panel, scale in zip(panels, scales, strict=True))
+        rows += f"<tr>{_row_head(picture, number, row)}{cells}</tr>"
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(picture.words)}"><table class="{kind}">'
-        f'<thead><tr><th scope="col" rowspan="2" class="corner">{escaped(picture.corner)}</th>{titles}</tr>'
-        f'<tr class="numbers">{below}</tr></thead><tbody>{rows}</tbody>'
-        f'<tfoot aria-hidden="true"><tr><td class="corner"></td>{feet}</tr></tfoot></table></div>'
+        f'<table class="{_kind(picture, "aligned" if all(panel.ranks for panel in panels) else "aligned own")}">'
+        f'<thead><tr><th scope="col" class="corner">{escaped(picture.corner)}</th>{heads}</tr>'
+        f'<tr class="axes" aria-hidden="true"><td class="corner"></td>{feet}</tr></thead><tbody>{rows}</tbody></table>'
     )
 
 
-def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> str:
-    if mark is None:
-        return '<td class="strip"></td>'
-    value, interval = form.write(mark.value), _interval(mark, form)
-    title = escaped(f"{value}{interval}. {mark.flag or mark.tooltip}".strip())
-    flag = f' <span class="flag" role="img" aria-label="{escaped(mark.flag)}">{FLAG}</span>' if mark.flag else ""
-    figure = linked(f"<small><b>{value}</b>{'' if dense else interval}</small>", mark.link)
-    kind = "strip flagged" if mark.flag else "strip"
-    field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{_mark(mark, scale)}</div>'
-    return f'<td class="{kind}" title="{title}">{field}{figure}{flag}</td>'
+def _head(panel: Strip) -> str:
+    verdict, bar = "", ""
+    if panel.verdict is not None:
+        look, word = panel.verdict
+        verdict = f'<span class="said {look}">{SIGNS[look]} {escaped(word)}</span>'
+    if total := sum(share.count for share in panel.shares):
+        widths = "".join(
+            f'<td width="{100 * share.count / total:.2f}%" class="{share.look}{" faint" * share.faint}"></td>'
+            for share in panel.shares
+            if share.count
+        )
+        words = ", ".join(f"{share.count} {share.name}" for share in panel.shares)
+        bar = (
+            f'<div role="img" aria-label="{escaped(words)}" title="{escaped(words)}"><table role="presentation" '
+            f'class="shares"><tbody><tr>{widths}</tr></tbody></table></div>'
+        )
+    notes = "".join(f"<small>{escaped(note)}</small>" for note in panel.notes)
+    return f"<b>{escaped(panel.title)}</b>{verdict}{bar}{notes}"
+
+
+def _grid(picture: Aligned, panel: CellPanel) -> str:
+    numbers = "".join(f'<th scope="col" title="{escaped(name)}">{number}</th>' for number, name in picture.numbered)
+    rows, dense = "", len(picture.rows) > _DENSE_MATRIX
+    for number, row in picture.numbered:
+        attribute, cells = _in_row([panel.cells.get((row, column)) for column in picture.rows], dense=dense)
+        rows += f"<tr{attribute}>{_row_head(picture, number, row)}{cells}</tr>"
+    return (
+        f'<table class="{_kind(picture, "aligned grid")}"><thead><tr><td class="corner"></td>'
+        f'<th scope="colgroup" colspan="{len(picture.rows)}">{escaped(panel.title)}</th></tr>'
+        f'<tr class="axes"><th scope="col" class="corner">{escaped(picture.corner)}</th>{numbers}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def _kind(picture: Aligned, kind: str) -> str:
+    return f"cells {kind}" + " dense" * (len(picture.rows) > _DENSE_MATRIX)
+
+
+def _row_head(picture: Aligned, number: int, row: str) -> str:
+    name = linked(clamped(row), picture.links.get(row, ""))
+    head = f'<span class="rank">{number}</span> <span class="who">{name}</span>'
+    return f'<th scope="row" title="{escaped(row)}">{head}</th>'
+
+
+def _in_strip(panel: Strip, row: str, scale: Scale) -> str:
+    label = escaped(panel.title)
+    if (mark := panel.marks.get(row)) is None:
+        return f'<td class="strip" data-score="{label}"></td>'
+    value, interval = panel.figures(mark)
+    figure = (f"<b>{value}</b> " if value else "") + interval
+    sign = f'<span class="seen">{SIGNS[mark.look]}</span> ' if mark.look in SIGNS else ""
+    band = "" if mark.band is None else _band(mark.band, scale)
+    field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{band}{_mark(mark, scale)}</div>'
+    title = f' title="{escaped(mark.tooltip)}"' if mark.tooltip else ""
+    figures = linked(f"{sign}{figure}", mark.link)
+    return f'<td class="strip" data-score="{label}"{title}><div>{field}<small>{figures}</small></div></td>'
+
+
+def _band(ends: tuple[float, float], scale: Scale) -> str:
+    """A pale bar behind a mark, half a rank wider on both sides so that a single rank shows."""
+    low, high = (min(max(scale.place(end), 0), 100) for end in (ends[0] - 0.4, ends[1] + 0.4))
+    return _bar("band", [(low, ""), (high, "in")])
 
 
 def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:
-    """The axis on which a table column draws its estimates; ``None`` if no estimate has a value."""
-    marks = [Mark(figure.value, figure.low, figure.high) for figure in figures if figure.value is not None]
-    return Scale(ends_of(marks), form) if marks and form is not None else None
+    """The axis on which a table column draws differences; ``None`` if no difference has a value."""
+    if form is None or all(figure.value is None for figure in figures):
+        return None
+    return Scale(contended(figures), form, _MOST_STEPS_OF_CELL)
 
 
 def in_cell(figure: Estimate, scale: Scale | None) -> str:
-    """Drawing of an estimate and its interval for a table cell; empty without a value or an axis."""
+    """Drawing of a difference and its interval for a table cell; empty without a value or an axis.
+
+    A difference whose interval leaves out 0 is grey. What lies beyond the axis is cut, and an arrow marks the cut.
+    """
     if figure.value is None or scale is None:
         return ""
-    kind, bar = f"field ticks-{len(scale.ticks) - 1}", _mark(Mark(figure.value, figure.low, figure.high), scale)
-    return f'<div class="picture drawn"><div class="{kind}" aria-hidden="true">{bar}</div></div>'
+    low, value, high = figure.low, figure.value, figure.high
+    if low is None or high is None:
+        low = high = value
+    (left, starts), (at, inside), (right, stops) = (scale.clipped(end) for end in (low, value, high))
+    ends = [(left, ""), *([(at, "low at" if left < at else "at")] if inside else []), (right, "high")]
+    if right <= at:
+        del ends[-1]
+    cut = " cut-low" * (not starts) + " cut-high" * (not stops)
+    look = "quiet" if high < 0 or low > 0 else "blue"
+    zero = _bar("zero", [(scale.place(0), "")])
+    return (
+        f'<div class="picture drawn"><div class="field ticks-{len(scale.ticks) - 1} {look}{cut}" aria-hidden="true">'
+        f"{zero}{_bar(look, ends)}</div></div>"
+    )
 
 
-def below_cells(scale: Scale | None) -> str:
-    return "" if scale is None else f'<div class="picture drawn">{_ticks(scale)}</div>'
+def axis(scale: Scale) -> str:
+    """The axis of a table column's drawings, for its head."""
+    return f'<div class="picture drawn">{_ticks(scale)}</div>'
+
+
+def bands(groups: Sequence[str]) -> list[str]:
+    """Drawing of each row's groups, such as ``A`` or ``B-D``, as lines that run through all rows of a group."""
+    ends = [group.split("-") for group in groups]
+    letters = sorted({end for own in ends for end in own}, key=lambda letter: (len(letter), letter))
+    members = [range(letters.index(own[0]), letters.index(own[-1]) + 1) for own in ends]
+    lanes = max(map(len, members), default=0)
+
+    def line(row: int, lane: int) -> str:
+        group = next((number for number in members[row] if number % lanes == lane), None)
+        if group is None:
+            return "<i></i>"
+        first = row == 0 or group not in members[row - 1]
+        last = row + 1 == len(members) or group not in members[row + 1]
+        kind = "on" + " lead" * (group == 0) + " first" * first + " last" * last
+        return f'<i class="{kind}"></i>'
+
+    return [
+        f'<span class="bands">{"".join(line(row, lane) for lane in range(lanes))}<b>{escaped(group)}</b></span>'
+        for row, group in enumerate(groups)
+    ]
 
 
 def _ticks(scale: Scale) -> str:

@@ -100,6 +100,15 @@ class Money(Number, frozen=True):
         return f"{'-' if value < 0 else ''}${abs(value):,.{_decimals(abs(value), 2)}f}"
 
 
+class RoughMoney(Money, frozen=True):
+    """Format of estimated amounts in dollars: whole dollars with two significant digits, or below one dollar cents."""
+
+    def _digits(self, value: float) -> str:
+        if abs(value) < 0.995:
+            return Money._digits(self, value)
+        return f"${round(value, min(0, _decimals(value, -99))):,.0f}"
+
+
 class Seconds(Number, frozen=True):
     """Format of times in seconds, or below one second in milliseconds with two significant digits."""
 
@@ -142,6 +151,7 @@ SIGNED_2: Final = Number(2, signed=True)
 FIGURE: Final = Number(2)
 PERCENT: Final = Percent()
 MONEY: Final = Money(4)
+ROUGH_MONEY: Final = RoughMoney()
 SECONDS: Final = Seconds(2)
 DURATION: Final = Duration(0)
 P_VALUE: Final = PValue(3)

@@ -9,14 +9,15 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from arena.present.numbers import FIGURE, Number, capital
+from arena.present.numbers import COUNT, FIGURE, Number, capital
 from arena.present.table import Table
+from retrieval_eval.stats.estimate import Estimate
 
-Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
-"""Look of a mark: a blue disc, an orange square, a grey triangle or a pale grey disc. In a chart grey is a ring."""
-
-
-FLAG: Final = "≠"
+Look: TypeAlias = Literal["blue", "orange", "grey", "quiet", "open"]
+"""Look of a mark: a blue disc, an orange square, a grey triangle, a pale grey disc or a grey ring. In a chart grey is a
+ring."""
+SIGNS: Final[Mapping[Look, str]] = {"blue": "✓", "open": "○", "orange": "≠"}
+"""Signs in the panels of ``Aligned``, so that looks differ in words too."""
 _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 """Matches addresses that cannot run a script: http, https, or relative."""
 
@@ -40,7 +41,7 @@ class Mark(Struct, frozen=True):
     """A value drawn in a picture, with its interval if it has one.
 
     Attributes:
-        flag: why the value needs attention; empty if it does not.
+        band: interval of the same quantity by a reference, drawn behind the value.
     """
 
     value: float
@@ -49,7 +50,7 @@ class Mark(Struct, frozen=True):
     look: Look = "blue"
     beside: str = ""
     tooltip: str = ""
-    flag: str = ""
+    band: tuple[float, float] | None = None
     link: str = ""
 
 
@@ -148,13 +149,40 @@ class Chart(_Figure, frozen=True):
     zero: bool = False
 
 
+class Share(Struct, frozen=True):
+    """A part of a bar above a ``Strip``; ``faint`` parts are pale."""
+
+    look: Look
+    count: int
+    name: str
+    faint: bool = False
+
+
 class Strip(Struct, frozen=True):
-    """A panel of ``Aligned`` that shows a value and its interval for each row, on one axis."""
+    """A panel of ``Aligned`` that shows a value and its interval for each row, on one axis.
+
+    Attributes:
+        verdict: what the panel says as a whole: the look of its marks, and a word.
+        shares: parts of the bar above the panel.
+        notes: lines above the panel.
+        ranks: the last rank of an axis of ranks; 0 for an axis that fits the values.
+    """
 
     title: str
     marks: Mapping[str, Mark]
     form: Number = FIGURE
-    note: str = ""
+    verdict: tuple[Look, str] | None = None
+    shares: Sequence[Share] = ()
+    notes: Sequence[str] = ()
+    ranks: int = 0
+
+    def scale(self, most: float) -> Scale:
+        return RankScale(self.ranks) if self.ranks else Scale(ends_of(self.marks.values()) or [0.0], self.form, most)
+
+    def figures(self, mark: Mark) -> tuple[str, str]:
+        """A mark's value and interval as text; of ranks, the interval alone."""
+        interval = "" if mark.low is None else self.form.between(mark.low, mark.high)
+        return ("", interval or self.form.write(mark.value)) if self.ranks else (self.form.write(mark.value), interval)
 
 
 class CellPanel(Struct, frozen=True):
@@ -164,13 +192,38 @@ class CellPanel(Struct, frozen=True):
     cells: Mapping[tuple[str, str], MatrixCell]
 
 
+_MOST_STRIPS: Final = 6
+
+
 class Aligned(_Figure, frozen=True):
-    """A picture of panels side by side that share the same numbered rows."""
+    """A picture of panels side by side that share the same numbered rows.
+
+    Attributes:
+        numbers: the rows' numbers; 1, 2, 3 and so on if empty.
+        legend: what the marks of each look show.
+    """
 
     rows: Sequence[str]
     panels: Sequence[Strip | CellPanel]
     corner: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
+    numbers: Sequence[int] = ()
+    legend: Mapping[Look, str] = field(default_factory=dict)
+
+    @property
+    def numbered(self) -> list[tuple[int, str]]:
+        return list(zip(self.numbers or range(1, len(self.rows) + 1), self.rows, strict=True))
+
+    @property
+    def blocks(self) -> list[list[Strip] | CellPanel]:
+        """The panels in parts that fit a page: at most six strips, in parts of equal size, or a matrix."""
+        strips = [panel for panel in self.panels if isinstance(panel, Strip)]
+        parts = max(1, math.ceil(len(strips) / _MOST_STRIPS))
+        size = math.ceil(len(strips) / parts)
+        return [
+            *(strips[start : start + size] for start in range(0, len(strips), size or 1)),
+            *(panel for panel in self.panels if isinstance(panel, CellPanel)),
+        ]
 
 
 Picture: TypeAlias = Whiskers | Matrix | Chart | Aligned
@@ -222,6 +275,25 @@ def of_table(
     return [picture] if lines else []
 
 
+_KEPT, _FURTHER = 2 / 3, 1.6
+
+
+def contended(figures: Sequence[Estimate]) -> list[float]:
+    """Ends of the intervals that an axis around 0 shows whole, so that no outlier squeezes the other figures.
+
+    These are the two thirds nearest to 0, and further ones as long as each reaches at most 1.6 times as far as the one
+    before it.
+    """
+    ends = [[end for end in (own.value, own.low, own.high) if end is not None] for own in figures]
+    nearest = sorted((own for own in ends if own), key=lambda own: max(map(abs, own)))
+    kept = nearest[: math.ceil(_KEPT * len(nearest))]
+    for own in nearest[len(kept) :]:
+        if max(map(abs, own)) > _FURTHER * max(map(abs, kept[-1])):
+            break
+        kept.append(own)
+    return [0.0, *(end for own in kept for end in own)]
+
+
 _MOST_STEPS: Final = 5.0
 """Maximum number of steps between the ticks of an axis, from its smallest to its largest value."""
 
@@ -242,6 +314,20 @@ class Scale:
 
     def place(self, value: float) -> float:
         return 100 * (self._form.factor * value - self._low) / self._span
+
+    def clipped(self, value: float) -> tuple[float, bool]:
+        """The place of a value, or the nearest end of the axis; and whether the value lies on the axis."""
+        place = self.place(value)
+        return min(max(place, 0.0), 100.0), 0 <= place <= 100
+
+
+class RankScale(Scale):
+    """An axis from rank 1 to the last rank, with ticks at equal distances."""
+
+    def __init__(self, last: int) -> None:
+        self._form, self._low, self._span = COUNT, 1, max(last - 1, 1)
+        parts = next(parts for parts in (3, 2, 1) if self._span % parts == 0)
+        self.ticks = [f"{1 + self._span * part // parts}" for part in range(parts + 1)]
 
 
 def _steps(span: float) -> Iterator[float]:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -30,6 +30,7 @@ class Column(Struct, frozen=True):
             ``KEY_low`` and ``KEY_high``, or the ends of the value if it is an ``Estimate``.
         programs: whether outputs for programs have the column too.
         link: key of the row's value that holds the address to which the cell links on pages.
+        drawn: how pages draw the values: ``whiskers`` on one axis, or as ``bands`` that agents of one group share.
     """
 
     key: str
@@ -39,7 +40,7 @@ class Column(Struct, frozen=True):
     interval: str = ""
     programs: bool = True
     link: str = ""
-    drawn: bool = False
+    drawn: Literal["", "whiskers", "bands"] = ""
 
     @property
     def explained(self) -> str:
@@ -112,6 +113,8 @@ class ShownColumn(NamedTuple):
         values: numbers by which a page sorts the rows, for intervals their lower ends; empty for texts.
         form: number format; ``None`` for intervals and texts.
         links: addresses that the cells link to; empty without links.
+        drawn: figures to draw as whiskers; empty if there are none.
+        bands: whether to draw the cells, names of groups, as bands.
     """
 
     heading: str
@@ -122,6 +125,7 @@ class ShownColumn(NamedTuple):
     form: Number | None
     links: Sequence[str] = ()
     drawn: Sequence[Estimate] = ()
+    bands: bool = False
 
 
 def shown(table: Table) -> list[ShownColumn]:
@@ -138,14 +142,12 @@ def shown(table: Table) -> list[ShownColumn]:
             numbers = [] if form is None else list(map(_number, values))
             links = [str(row.get(column.link, "")) for row in table.rows] if column.link else []
             drawn = []
-            if column.drawn:
+            if column.drawn == "whiskers" and form is not None:
                 drawn = [Estimate(*figure) for figure in zip(numbers, *zip(*ends, strict=True), strict=True)]
-            if column.drawn and form is not None:
                 cells = [bracketed(estimate, form) for estimate in drawn]
-            shown_columns.append(
-                ShownColumn(column.heading, value_form.numeric, column.explained, cells, numbers, form, links, drawn)
-            )
-        if column.interval and not column.drawn:
+            words = column.heading, value_form.numeric, column.explained
+            shown_columns.append(ShownColumn(*words, cells, numbers, form, links, drawn, bands=column.drawn == "bands"))
+        if column.interval and column.drawn != "whiskers":
             cells = [value_form.between(low, high) for low, high in ends]
             if any(cell != MISSING for cell in cells):
                 lows = [_number(low) for low, _ in ends]

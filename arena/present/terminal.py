@@ -16,7 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
-from arena.present.blocks import Block, Checks, Commands, Figures, Remarks, Section
+from arena.present.blocks import Block, Checks, Commands, Figures, Remarks, Section, VerdictCard
 from arena.present.numbers import clipped, printable
 from arena.present.table import ShownColumn, Table, shown
 
@@ -33,7 +33,9 @@ _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
 def show(console: Console, parts: Sequence[Section | Block]) -> None:
     """Write sections or blocks to a terminal, with empty lines between them; skips blocks that need HTML."""
     blocks = [block for part in parts for block in (part.blocks if isinstance(part, Section) else [part])]
-    texts = [block for block in blocks if isinstance(block, Table | Figures | Checks | Remarks | Commands)]
+    texts = [
+        block for block in blocks if isinstance(block, Table | Figures | Checks | Remarks | Commands | VerdictCard)
+    ]
     for place, block in enumerate(own for own in texts if not isinstance(own, Table) or own.rows or own.notes):
         if place:
             console.print()
@@ -69,11 +71,16 @@ def show_table(console: Console, table: Table) -> None:
         console.print(printable(note))
 
 
-def _block(console: Console, block: Table | Figures | Checks | Remarks | Commands) -> None:
+def narrowest(table: Table) -> int:
+    """The width in characters at which a table has all names and numbers whole."""
+    return _width_needed(Console(width=WIDE), shown(table), _Layout(gap=1, stacked=True))
+
+
+def _block(console: Console, block: Table | Figures | Checks | Remarks | Commands | VerdictCard) -> None:
     if isinstance(block, Table):
         show_table(console, block)
         return
-    lines: Iterable[str] = block.lines if isinstance(block, Commands) else ()
+    lines: Iterable[str] = block.lines if isinstance(block, Commands | VerdictCard) else ()
     if isinstance(block, Figures):
         lines = (f"{own.name}: {own.written}" + (f" ({own.interval})" if own.interval else "") for own in block.items)
     elif isinstance(block, Checks):

@@ -349,6 +349,12 @@ class Ratings(Struct, frozen=True):
         return tuple(sorted(self.agents, key=attrgetter("rank", "agent")))
 
     @property
+    def first_pair(self) -> PairDifference | None:
+        """The comparison of the two agents rated highest; ``None`` without intervals."""
+        first = {row.agent for row in self.by_rank[:2]}
+        return next((pair for pair in self.pairs if {pair.better, pair.worse} == first), None)
+
+    @property
     def asked(self) -> str:
         """Plural noun for the data to collect: conversations if these are the unit, otherwise queries."""
         return UNITS["query" if self.unit == "game" else self.unit][1]

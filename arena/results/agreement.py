@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from arena.calibration import EPSILON, Opinion
 from arena.calibration.comparison import PANEL, Against, Comparison, Settings, regrouped
 from arena.calibration.consensus import table_health
-from arena.calibration.methods import Method, compare_methods, draw
+from arena.calibration.methods import Method, PeopleScores, compare_methods, draw
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
 from arena.calibration.votes import Level, Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.health import of_judge
-from arena.results.cache import Cache, cached_games
+from arena.results.cache import WORTH_KEEPING, Cache, cached_games
 from arena.results.games import GameTable
 from arena.results.opinions import (
     judges_opinions,
@@ -28,8 +28,8 @@ from arena.results.opinions import (
     peoples_opinions,
     verdict_opinions,
 )
-from arena.results.ratings import Group, of_group
-from arena.results.scores import PEOPLE, people_methods, stored_methods
+from arena.results.ratings import Group, of_group, rating_settings
+from arena.results.scores import PEOPLE, people_methods, people_scores, stored_methods
 from arena.results.table_agreement import (
     Calibration,
     OpinionFiles,
@@ -59,7 +59,8 @@ class _TournamentOpinions(Struct, frozen=True):
     ``grades`` are people's grades of answers, including those that no judge graded. ``outdated`` is the number of
     annotations that are left out because their texts have changed. ``apart`` has the levels at which people labelled
     only items that no judge judged. ``games`` has all games if ``judges`` has verdicts on only some of them; otherwise
-    it is ``None``. ``clusters`` gives the conversation of each query.
+    it is ``None``. ``clusters`` gives the conversation of each query. ``scores`` has the agents' scores by all
+    labels of people, also on levels that no judge judged.
     """
 
     judges: Opinions
@@ -69,6 +70,7 @@ class _TournamentOpinions(Struct, frozen=True):
     apart: tuple[Level, ...]
     games: GameTable | None
     clusters: Clusters
+    scores: tuple[PeopleScores, ...]
 
     def comparisons(
         self, settings: Settings, *, most: int = 0, label_next: int | None = None, boards: bool = True
@@ -152,6 +154,7 @@ def calibrate_tournament(
             ),
             apart=opinions.apart,
             grade_tests=tests_of(opinions.grades, settings, opinions.clusters),
+            scores=opinions.scores,
         )
 
     calibration = figures.made("calibration", calibrate, inputs)
@@ -177,29 +180,31 @@ def compare_with_people(
     boards: bool = False,
     label_next: int | None = None,
     tell: TellDoing = lambda _share, _doing: None,
-) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
+) -> tuple[tuple[Comparison, ...], tuple[Level, ...], tuple[PeopleScores, ...]]:
     """Compare a tournament's judges with people, as ``calibrate_tournament`` does, and compute nothing else.
 
     ``boards`` also compares the leaderboards of judges and people. ``tell`` is called with the progress and the next
-    step. The other arguments are those of ``calibrate_tournament``.
+    step. The other arguments are those of ``calibrate_tournament``. Without ``label_next``, a large tournament's judges
+    are corrected on the games that people judged, which is quicker than on all.
 
     Returns:
-        The comparisons, and the levels at which people annotated only items that no judge judged. Both are empty if no
-        person labelled anything.
+        The comparisons; the levels at which people annotated only items that no judge judged; and the agents' scores by
+        people's labels. All are empty if no person labelled anything.
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
-        return (), ()
+        return (), (), ()
     if group is not None:
         store = of_group(store, tournament, group)
     # Labels in the data need the whole dataset; otherwise the annotated queries are enough.
     data = cache(partial(store.dataset, tournament)) if store.is_labelled(tournament) else None
     tell(0.0, "Reading the opinions of judges and people")
-    opinions = _tournament_opinions(
-        store, tournament, {}, cached_games(store, tournament), data, all_games=label_next is not None
-    )
+    games = cached_games(store, tournament)
+    all_games = label_next is not None or len(games) < WORTH_KEEPING
+    opinions = _tournament_opinions(store, tournament, {}, games, data, all_games=all_games)
     settings = resampling_of(store.settings(tournament))
     tell(0.3, "Comparing judges with people")
-    return opinions.comparisons(settings, most=most, boards=boards, label_next=label_next), opinions.apart
+    comparisons = opinions.comparisons(settings, most=most, boards=boards, label_next=label_next or 0)
+    return comparisons, opinions.apart, opinions.scores
 
 
 def keep_judges_alone(store: Store, tournament: str) -> None:
@@ -254,9 +259,15 @@ def _tournament_opinions(
             apart.append(key[0])
     graded = [key for key in {**file_opinions, **store_opinions} if key[0] == "criteria"]
     grades = {key: [*file_opinions.get(key, ()), *store_opinions.get(key, ())] for key in graded}
-    return _TournamentOpinions(
-        judges, human, grades, outdated, tuple(apart), None if shared is None else games, games.clusters
+    everything = {
+        key: [*file_opinions.get(key, ()), *store_opinions.get(key, ())] for key in {**file_opinions, **store_opinions}
+    }
+    options = rating_settings(store.settings(tournament))
+    scores = people_scores(
+        everything, sorted(store.queries(tournament)), (options.bootstrap, options.seed), games.clusters
     )
+    played = None if shared is None else games
+    return _TournamentOpinions(judges, human, grades, outdated, tuple(apart), played, games.clusters, scores)
 
 
 def _family_effects_of(

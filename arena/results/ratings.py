@@ -39,6 +39,7 @@ from arena.results.outcomes import OutcomesOf, StageResults, further_results
 from arena.store import Result, Store, Wanted
 from arena.store.rows import IDENTICAL
 from arena.store.store import StoreSubset
+from arena.store.wants import paid
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
@@ -70,6 +71,8 @@ class Leaderboard(Struct, frozen=True):
         missing: number of missing judgments and of all planned judgments, by score and agent.
         uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
         models: number of judgments by judge and by the model that replied, for judges on a provider's server.
+        paid_usd: cost in dollars of all judgments; ``None`` if unknown, for a group of queries, and where no further
+            queries are called for.
         reversals: groups of queries on which another agent beats the leader; ``None`` if no column groups the queries,
             or there are no ratings.
     """
@@ -97,6 +100,7 @@ class Leaderboard(Struct, frozen=True):
     missing: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
     models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    paid_usd: float | None = None
     reversals: Reversals | None = None
 
     @property
@@ -225,8 +229,14 @@ def leaderboard_of(
         },
         uneven=shares(gaps, clusters),
         models=_models(samples.values(), games.models, settings),
+        paid_usd=_paid(store, name, ratings),
         reversals=None if ratings is None else _reversals(games, data, ratings),
     )
+
+
+def _paid(store: Store, name: str, ratings: Ratings | None) -> float | None:
+    pair = None if ratings is None else ratings.first_pair
+    return paid(store, name) if pair is not None and pair.queries_needed and store.only is None else None
 
 
 def _shortage(games: GameTable, settings: StoredSettings) -> Shortfall | None:

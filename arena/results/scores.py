@@ -10,10 +10,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from arena.calibration.consensus import games_of, settled
-from arena.calibration.methods import Method, Played
-from arena.calibration.votes import Opinions
+from arena.calibration.methods import Method, PeopleScores, Played, draw
+from arena.calibration.votes import Level, Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
+from arena.data.kinds import kind_of
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, without_preferences
 from arena.ratings.rate import games_to_rate
@@ -27,6 +28,7 @@ from arena.results.ratings import rating_settings
 from arena.store import Result, Store, Wanted
 from judges.types import Task
 from retrieval_eval.nuggets.scores import score_table
+from retrieval_eval.stats.bootstrap import Clusters, units_of, units_with
 from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
@@ -84,6 +86,34 @@ def people_methods(people: Opinions) -> list[Method]:
         for key, criteria_grades in by_criterion.items()
     }
     return [*methods, *([scores_of(f"criteria, {PEOPLE}", graded)] if graded else [])]
+
+
+def people_scores(
+    people: Opinions, queries: Sequence[str], draws: tuple[int, int], clusters: Clusters
+) -> tuple[PeopleScores, ...]:
+    """Scores of the agents by people's labels, for each level whose items belong to agents.
+
+    ``draws`` has the number of bootstrap samples of ``queries`` and the seed.
+    """
+    known = set(queries)
+    people = {key: [own for own in opinions if own.query_id in known] for key, opinions in people.items()}
+    levels: dict[str, Level] = {PEOPLE: "verdicts", f"criteria, {PEOPLE}": "criteria"}
+    methods = [(levels[method.name], method) for method in people_methods(people)]
+    for (level, _), opinions in people.items():
+        if level in levels.values() or not (places := kind_of(level).means.names):
+            continue
+        values = defaultdict[tuple[str, str], list[float]](list)
+        for opinion in opinions:
+            values[opinion.item[places[0]], opinion.query_id].append(opinion.value)
+        if values:
+            means = {key: float(np.mean(labels)) for key, labels in values.items()}
+            methods.append((level, scores_of(f"{level}, {PEOPLE}", means)))
+    scores = []
+    for level, method in methods:
+        seen = units_with(method.seen(), units_of(method.queries, clusters)).tolist()
+        drawn = draw(method, queries, *draws, clusters)
+        scores.append(PeopleScores(level, drawn, dict(zip(method.agents, seen, strict=True))))
+    return tuple(scores)
 
 
 def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:

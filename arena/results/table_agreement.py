@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from arena.calibration import Opinion
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.consensus import OrderHealth
-from arena.calibration.methods import MethodComparison
+from arena.calibration.methods import MethodComparison, PeopleScores
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import GradeTest, Level, Opinions, grade_tests
 from arena.data.kinds import kind_of
@@ -59,6 +59,7 @@ class Calibration(Struct, frozen=True):
             ``(query_id, name)``.
         tournament: the tournament's name. This and the attributes below are empty for tables of opinions.
         spent, orders: cost and position bias of each judge of answers, by the judge's name.
+        scores: the agents' scores by people's labels.
     """
 
     comparisons: tuple[Comparison, ...] = ()
@@ -72,6 +73,7 @@ class Calibration(Struct, frozen=True):
     styles: tuple[StyleEffect, ...] = ()
     apart: tuple[Level, ...] = ()
     grade_tests: tuple[GradeTest, ...] = ()
+    scores: tuple[PeopleScores, ...] = ()
 
 
 class OpinionFiles(Struct, frozen=True):

@@ -421,10 +421,23 @@ def progress(store: Database, tournament: str) -> TournamentProgress:
         counts = func.count(), judged_count, func.min(wants.c.position)
         by_cause = select(wants.c.task, judged.c.cause, *counts).select_from(_WITH_RESULTS).where(in_tournament)
         rows = connection.execute(by_cause.group_by(wants.c.task, judged.c.cause)).all()
-        wanted = select(wants.c.task).where(in_tournament, wants.c.judgment_id == judged.c.judgment_id).exists()
-        costs = select(func.coalesce(func.sum(judged.c.cost_usd), 0.0), func.count() - func.count(judged.c.cost_usd))
-        cost, unknown = connection.execute(costs.select_from(judged).where(wanted)).one()
-    return TournamentProgress(_stages(rows), float(cost), int(unknown))
+        cost, unknown = _paid(connection, in_tournament)
+    return TournamentProgress(_stages(rows), cost, unknown)
+
+
+def paid(store: Database, tournament: str) -> float | None:
+    """Total cost in dollars of a tournament's judgments and failures; ``None`` if one of the costs is not known."""
+    with store.reading() as connection:
+        cost, unknown = _paid(connection, WANTED.c.tournament_id == tournament_number(connection, tournament))
+    return None if unknown else cost
+
+
+def _paid(connection: Connection, in_tournament: ColumnElement[bool]) -> tuple[float, int]:
+    """The total of the known costs, and the number of unknown ones; a result that several wants share counts once."""
+    judged, wanted = JUDGMENT.c, select(WANTED.c.judgment_id).where(in_tournament)
+    costs = select(func.coalesce(func.sum(judged.cost_usd), 0.0), func.count() - func.count(judged.cost_usd))
+    cost, unknown = connection.execute(costs.where(judged.judgment_id.in_(wanted))).one()
+    return float(cost), int(unknown)
 
 
 def _stages(rows: Any) -> dict[Task, StageProgress]:

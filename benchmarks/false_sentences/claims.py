@@ -252,12 +252,7 @@ def _met(seen: Seen, said: Said) -> bool | str:
     return found == told and sum(found) == whole(said["n"]) and (said["a"], said["b"]) == (said["c"], said["d"])
 
 
-@claim(
-    "more needed",
-    r"(?:[^.]* judge (?:it|them) first\. )?To tell .* and .* apart, about .* more (?:queries|games) like these are needed\.",
-)
-def _needed(_seen: Seen, _said: Said) -> bool | str:
-    return True
+always("why", r"Why: .*", r"Next: .*")  # what the failed checks say, which is read there
 
 
 # --- what would change the order

@@ -605,30 +605,47 @@ always("not trusted", r".* It is not shown to agree with people more than chance
 # --- scores beside each other
 
 
+_WHO = r"[A-Za-z][\w@ ',-]*?"
+
+
 @claim(
-    "compare: departs",
-    r"(?P<who>[A-Z][\w@ ',]*?) disagrees? with the games about (?P<a>[v-z])(?:\.|: (?P<here>above|below) (?P<others>[v-z ,and\d more]+) there, (?:above|below) in the games\.)",
+    "compare: orders",
+    rf"(?:Whether (?P<open>{_WHO}) agrees? with the games is open|(?P<agrees>{_WHO}) agrees? with the games(?P<partly> where both are sure, but most is open)?|(?P<departs>{_WHO}) disagrees? with the games about (?P<about>.*)): (?:it|they) orders? (?P<alike>{NUMBER}) of (?P<pairs>{NUMBER}) pairs? of agents as the games do, proves? (?P<proven>none|{NUMBER}) and reverses? (?P<turned>none|{NUMBER})\.",
 )
-def _departs(seen: Seen, said: Said) -> bool | str:
-    if said["here"] is None:
-        return True
-    ratings = seen.ratings.count.fit.ratings
+def _orders(seen: Seen, said: Said) -> bool | str:
+    alike, pairs = whole(said["alike"]), whole(said["pairs"])
+    proven, turned = (0 if said[key] == "none" else whole(said[key]) for key in ("proven", "turned"))
     words = {"Criteria": "criteria", "EXAM-Cover": "exam", "Nuggets": "nuggets", f"P@{ITEMS}": "retrieval"}
-    for name in re.split(r", | and ", said["who"]):
-        score = words.get(name) or words.get(name.capitalize())
-        if score is None:
-            continue  # people's votes
-        mean = {agent: fmean(seen.count.of(score, agent).values()) for agent in seen.world.agents}
-        for other in re.findall(r"\b[v-z]\b", said["others"]):
-            sign = 1 if said["here"] == "above" else -1
-            if sign * (mean[said["a"]] - mean[other]) <= 0 or sign * (ratings[said["a"]] - ratings[other]) >= 0:
-                return f"{name}: {mean}, {ratings}"
+    who = said["open"] or said["agrees"] or said["departs"]
+    score = words.get(who) or words.get(who.capitalize())
+    told = "departs" if turned else "agrees" if proven else "open"
+    if said[told] is None or proven > alike or alike + turned > pairs:
+        return f"{proven} proven and {turned} reversed"
+    if told == "agrees" and (said["partly"] is not None) != (2 * proven <= pairs):
+        return f"{proven} of {pairs} proven"
+    if score is None:
+        return True  # people's votes
+    ratings = seen.ratings.count.fit.ratings
+    mean = {
+        agent: fmean(seen.count.of(score, agent).values()) for agent in seen.world.agents if seen.count.of(score, agent)
+    }
+    every = list(combinations(seen.world.agents, 2))
+    if len(mean) == len(seen.world.agents) and pairs == len(every):
+        right = sum((mean[one] - mean[other]) * (ratings[one] - ratings[other]) > 1e-9 for one, other in every)
+        if right != alike:
+            return f"rather {right}: {mean}, {ratings}"
+    for agent, here, others in re.findall(
+        r"\b([v-z]) \((above|below) ([^()]*), (?:above|below) in the games\)", said["about"] or ""
+    ):
+        for other in re.findall(r"\b[v-z]\b", others):
+            sign = 1 if here == "above" else -1
+            if sign * (mean[agent] - mean[other]) <= 0 or sign * (ratings[agent] - ratings[other]) >= 0:
+                return f"{who}: {mean}, {ratings}"
     return True
 
 
 always(
-    "compare: none departs",
-    r"No score disagrees with the games about any two agents by more than chance\.",
+    "compare: nothing to hold against the games",
     r"Only the games score these agents\. Exam questions, nuggets, criteria or labels would show whether other scores agree\.",
     r"Too few (?:queries|conversations) to hold .* against the games\.",
 )

@@ -46,7 +46,7 @@ def lines(report: Report) -> Iterator[str]:
         if isinstance(block, VerdictCard):
             yield f"headline: {block.headline}"
             yield block.sentence
-    for section in report.sections:
+    for section in (*report.sections, *report.appendix):
         if section.ident in READ:
             yield from section_lines(section)
 
@@ -268,7 +268,7 @@ def _few_ties(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: orders",
-    rf"check (?P<status>\w+): Agreement of both orders: (?:(?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.{ONLY}",
+    rf"check (?P<status>\w+): Agreement of both orders: (?:Both orders of a game agree in (?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games?; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.{ONLY}",
 )
 def _both(seen: Seen, said: Said) -> bool | str:
     both = seen.count.in_both_orders
@@ -339,7 +339,7 @@ def _queries(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: determined",
-    rf"check (?P<status>\w+): Ratings determined by the games: (?:(?P<who>{NAMES}): to be read with care|Every agent's rating has a maximum|The fit has not converged)\.",
+    rf"check (?P<status>\w+): Ratings determined by the games: (?:The games do not determine the rating of (?P<who>{NAMES})|Every agent's rating has a maximum|The fit has not converged)\.",
 )
 def _determined(seen: Seen, said: Said) -> bool | str:
     if said["who"]:

@@ -187,7 +187,6 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
             figure=Section("matrix", "", "", [Wins(pairs, [row.agent for row in rated.ratings.agents]).picture()]),
             queries=dict.fromkeys(seen.count.queries, "why?"),
         ),
-        "",
         "STORE",
         dict.fromkeys(("queries", "agents", "answers", "documents", "labels of people"), 1),
         "0",

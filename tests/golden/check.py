@@ -35,6 +35,7 @@ _VARYING = (
     (re.compile(r'("(?:[a-z_]*latency[a-z_0-9]*|tried_s|seconds)": )\d[\d.e-]*'), r"\1TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|[+-]\d\d:\d\d)?"), "DATE"),
     (re.compile(r'("digest": )"[0-9a-f]+"'), r"\1DIGEST"),
+    (re.compile(r"(?<=judged )\d{1,2} [A-Z][a-z]+ \d{4}"), "DATE"),
 )
 """What differs from run to run; paths besides."""
 

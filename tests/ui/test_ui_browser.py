@@ -116,7 +116,7 @@ def cells(page: Page, number: int) -> list[list[str]]:
     table.locator("td").first.wait_for(state="attached")
     return table.evaluate(
         "table => [...table.querySelectorAll('tr')].filter(row => !row.closest('.drawn, tfoot'))"
-        ".map(r => [...r.children].map(c => c.textContent))"
+        ".map(r => [...r.children].filter(c => !c.matches('.plot')).map(c => c.textContent))"
     )
 
 
@@ -139,12 +139,15 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
     assert board.ratings is not None
     visit(page, f"{address}/?tournament=sample")
     heading, *lines = cells(page, 0)
-    assert heading[:4] == ["Agent", "Ranks", "Rating", "Won"]
+    assert heading[:5] == ["Agent", "Group", "To first", "Ranks", "Won"]
+    behind = {row.agent: row.bt - board.ratings.by_rank[0].bt for row in board.ratings.agents}
     for line, row in zip(lines, board.ratings.agents, strict=True):
         shown = dict(zip(heading, line, strict=True))
         assert shown["Agent"] == row.agent
         assert shown["Ranks"] == COUNT.between(row.rank_low, row.rank_high)
-        assert shown["Rating"] == f"{POINTS.write(row.bt)} ({POINTS.between(row.bt_low, row.bt_high)})"
+        assert shown["Rating"] == POINTS.write(row.bt)
+        assert shown["To first"].split(" (")[0] == POINTS.write(behind[row.agent])
+        assert shown["Group"] == row.group
         assert shown["Won"] == PERCENT.write((row.wins + row.ties / 2) / row.games)
     assert "8 of 252 judgments are missing" in page.locator("[data-testid=stAlert]").inner_text()
     fits_any_window(page)
@@ -173,27 +176,27 @@ def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> N
 
 def test_planted_names_in_the_figure_show_as_they_are_and_each_mark_and_cell_leads_on(page: Page, address: str) -> None:
     visit(page, f"{address}/compare?tournament=sample")
-    named = page.locator(".cells th[scope=row] a").all_inner_texts()
+    strips, grid = (page.locator(f".aligned{kind} > tbody > tr") for kind in (":not(.grid)", ".grid"))
+    named = strips.locator("> th a").all_inner_texts()
     assert sorted(named) == sorted(AGENTS)
-    told = page.locator(".cells td[title]:not(.strip)").first.get_attribute("title")
+    told = grid.locator("> td[title]").first.get_attribute("title")
     assert told is not None
     assert told.startswith(f"{named[0]} against {named[1]}: won ")
     assert page.locator(".cells :is(img, script, tbody i)").count() == 0
     fits_any_window(page)
     for at, agent in enumerate(named):
-        row = page.locator(".cells > tbody > tr").nth(at)
         own = {"tournament": ["sample"], "agent": [agent]}
-        marks = [fields(mark) for mark in row.locator("> th a, > .strip a").all()]
+        marks = [fields(mark) for mark in strips.nth(at).locator("> th a, > .strip a").all()]
         assert len(marks) >= 3, "the name, the rating and another score"
         assert all(mark == own for mark in marks)
         opponents = [{"opponent": [other], "view": ["games"]} for other in named if other != agent]
-        assert [fields(cell) for cell in row.locator("> td:not(.strip) a").all()] == [own | more for more in opponents]
-    page.locator(".cells > tbody > tr").nth(1).locator("> td:not(.strip) a").last.click()
+        assert [fields(cell) for cell in grid.nth(at).locator("> td a").all()] == [own | more for more in opponents]
+    grid.nth(1).locator("> td a").last.click()
     page.wait_for_selector("text=12 games")
     settle(page)
     assert all({named[1], named[3]} <= {*line} for line in cells(page, 0)[1:])
     page.go_back()
-    page.locator(".cells > tbody > tr").nth(2).locator(".strip a").last.click()
+    strips.nth(2).locator(".strip a").last.click()
     page.wait_for_selector("text=Worst queries")
     assert page.locator(".said.lead").first.inner_text() == named[2]
 
@@ -218,8 +221,8 @@ def test_a_dot_of_a_chart_leads_to_its_agent(page: Page, address: str, path: str
 
 def test_a_cell_among_many_agents_leads_to_the_games_of_its_row_and_column(page: Page, address: str) -> None:
     visit(page, f"{address}/compare?tournament=wide")
-    named = page.locator(".cells th[scope=row] a").all_inner_texts()
-    page.locator(".cells > tbody > tr").nth(3).locator("> td:not(.strip)").nth(9).click()
+    named = page.locator(".grid th[scope=row] a").all_inner_texts()
+    page.locator(".grid > tbody > tr").nth(3).locator("> td").nth(9).click()
     page.wait_for_selector('text="1 game"')
     settle(page)
     assert {named[3], named[9]} <= {*cells(page, 0)[1]}

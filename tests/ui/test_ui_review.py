@@ -205,7 +205,7 @@ def test_agreement_with_the_judge_is_told_at_the_end_and_not_before(store: Path)
 
 def calibrated(store: Path) -> float:
     with closing(Store.open(str(store))) as opened_store:
-        (found,), _ = compare_with_people(opened_store, "sample")
+        (found,), *_ = compare_with_people(opened_store, "sample")
     share = found.judges["strict"].votes.share.value
     assert share is not None
     return share

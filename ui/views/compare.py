@@ -10,9 +10,10 @@ import streamlit as st
 from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
 from arena.boards.leaderboard import TournamentBoard, missing
 from arena.boards.scores import further_boards
+from arena.present.blocks import Remarks
 from arena.present.files import html_block
 from arena.present.picture import Aligned
-from ui import data, onward, text
+from ui import data, onward
 from ui.address import link, links, pick, switch, unfold
 from ui.show import draw, offer, show_table
 from ui.text import incomplete
@@ -20,6 +21,10 @@ from ui.text import incomplete
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
 _SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
 """Sections of the leaderboard with details of a single score, which this page shows under Tables."""
+
+_RANKS: Final = "Ranks"
+_MANY: Final = 8
+"""With more agents than this, the reader may choose which to show."""
 
 compared = data.stored(compare_board, "Comparing the scores …")
 
@@ -31,9 +36,21 @@ def show(source: data.Source) -> None:
         return
     for sentence in missing(rated):
         incomplete(sentence)
-    figure, markup, sentences = _figure(source, link("queries", source))
-    for sentence in sentences:
-        text.lead(sentence)
+    st.html(html_block(Remarks(board.sentences())))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        values = switch("Show", [_RANKS, "Scores"], "show", label_visibility="collapsed") != _RANKS
+        if len(board.order) > _MANY:
+            agents = st.multiselect(
+                "Agents",
+                board.order,
+                key="only",
+                bind="query-params",
+                placeholder="Agents: all",
+                label_visibility="collapsed",
+            )
+        else:
+            agents = []
+    figure, markup = _figure(source, link("queries", source), tuple(agents), values=values)
     st.html(markup)
     _export(figure)
     parts = {"Agreement": lambda _, board: draw(board.agreement()), "Two scores": _show_two, "Groups": _show_groups}
@@ -54,11 +71,10 @@ def show(source: data.Source) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _figure(source: data.Source, carried: str) -> tuple[Aligned, str, list[str]]:  # noqa: ARG001 - part of the cache key, as links contain it
-    """The chart, the chart as HTML, and sentences about it; cached, as drawing fifty agents takes half a second."""
-    board = compared(source, source.group)
-    figure = board.figure(links("queries", source))
-    return figure, html_block(figure), list(board.sentences())
+def _figure(source: data.Source, carried: str, agents: tuple[str, ...], *, values: bool) -> tuple[Aligned, str]:  # noqa: ARG001 - part of the cache key, as links contain it
+    """The chart, and the chart as HTML; cached, as drawing fifty agents takes half a second."""
+    figure = compared(source, source.group).figure(links("queries", source), values=values, agents=agents)
+    return figure, html_block(figure)
 
 
 def _export(figure: Aligned) -> None:

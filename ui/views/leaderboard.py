@@ -60,16 +60,16 @@ def _say_what_is_missing(source: data.Source, board: Leaderboard) -> None:
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
 def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
     """The board, including the comparison of judges with people, and the blocks to draw on the first screen."""
-    comparisons, apart = data.people(source)
     column, value = source.group or ("", "")
     selected_queries = [
         query for query in data.queries(source).values() if not column or query.metadata.get(column) == value
     ]
-    board = TournamentBoard(data.board(source), comparisons, apart, queries=texts_of(selected_queries))
-    opening = board.opening(
-        len(selected_queries),
-        judged(source) if any(stage.judged for stage in data.board(source).coverage.values()) else "",
-        checks=link("trust", source),
-        link=lambda agent: link("queries", source, agent=agent),
+    board = TournamentBoard(
+        data.board(source),
+        *data.people(source),
+        queries=texts_of(selected_queries),
+        asked=len(selected_queries),
+        judged=judged(source) if any(stage.judged for stage in data.board(source).coverage.values()) else "",
     )
-    return board, opening
+    checks = link("trust", source)
+    return board, board.opening(checks=checks, link=lambda agent: link("queries", source, agent=agent))

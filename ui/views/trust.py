@@ -62,7 +62,7 @@ def card(source: data.Source) -> None:
     effects = data.styles(source)
     if effects is None:
         return
-    comparisons, uncompared = data.people(source)
+    comparisons, uncompared, _ = data.people(source)
     settings, spent = resampling_of(data.settings(source)), data.spent(source)
     calibration = Calibration(comparisons, settings, tournament=source.tournament, spent=spent, styles=effects)
     cards = judge_cards(data.board(source), calibration, datetime.now(UTC).date()).sections()
@@ -85,7 +85,7 @@ def people(source: data.Source) -> None:
     with unfold("All coefficients, people among themselves, and the distance", "more") as opened:
         if not opened.open:
             return
-        full_comparisons, _ = data.people(source, boards=True)
+        full_comparisons, *_ = data.people(source, boards=True)
         draw(Remarks(remarks_of(full_comparisons)))
         for table in (
             against_people(full_comparisons),
@@ -154,7 +154,7 @@ def disagreements(source: data.Source) -> None:
 def _compared(title: str, source: data.Source, purpose: str) -> Sequence[Comparison]:
     """Draw a heading and return the comparisons; if there are none, draw what they are for and how to get labels."""
     st.header(title, anchor=False)
-    comparisons, uncompared = data.people(source)
+    comparisons, uncompared, _ = data.people(source)
     if not comparisons:
         _say_how_to_get_people(source, uncompared, purpose)
     return comparisons

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from arena.data.kinds import Annotation
 from arena.present.picture import CellPanel, Strip
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
+from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.estimate import Estimate
@@ -47,24 +49,102 @@ def board(*ways: Scores, rating: Sequence[float] = (3, 2, 1, 0), queries: Sequen
     return compared([*ways, games], queries, ratings)
 
 
-def test_a_planted_disagreement_is_found_said_and_marked() -> None:
-    found = board(means("cover", (3, 2, 1, 5)), means("v_strict", (3, 2, 1, 5), 2), means("criteria", (3, 2, 1, 0), 3))
-    assert {(one.way, one.raised, one.lowered) for one in found.departures.pairs} == {
+def strips(found: CompareBoard, **given: Any) -> dict[str, Strip]:
+    return {panel.title: panel for panel in found.figure(**given).panels if isinstance(panel, Strip)}
+
+
+def test_a_planted_disagreement_is_counted_named_and_coloured() -> None:
+    scores = means("cover", (3, 2, 1, 5)), means("v_strict", (3, 2, 1, 5), 2), means("criteria", (3, 2, 1, 0), 3)
+    found = board(*scores, rating=(4.5, 3, 1.5, 0))
+    assert {(one.way, one.raised, one.lowered) for orders in found.orders for one in orders.departures} == {
         (way, "d", other) for way in ("cover", "v_strict") for other in "abc"
     }
+    counts = "3 of 6 pairs of agents as the games do, prove"
     assert found.sentences() == [
-        "EXAM-Cover and nuggets disagree with the games about d: above a, b and c there, below in the games."
+        "EXAM-Cover disagrees with the games about d (above a, b and c, below in the games): "
+        f"it orders {counts}s 3 and reverses 3.",
+        "Nuggets disagree with the games about d (above a, b and c, below in the games): "
+        f"they order {counts} 3 and reverse 3.",
+        "Criteria agree with the games: they order 6 of 6 pairs of agents as the games do, prove 6 and reverse none.",
     ]
-    strips = [panel for panel in found.figure().panels if isinstance(panel, Strip)]
-    flagged = [(strip.title, agent) for strip in strips for agent, mark in strip.marks.items() if mark.flag]
-    assert flagged == [("EXAM-Cover", "d"), ("Nuggets V strict", "d")]
+    drawn = strips(found)
+    assert list(drawn) == ["Games", "EXAM-Cover", "Nuggets V strict", "Criteria"]
+    looks = {title: [strip.marks[agent].look for agent in AGENTS] for title, strip in drawn.items()}
+    assert looks["EXAM-Cover"] == looks["Nuggets V strict"] == ["blue", "blue", "blue", "orange"]
+    assert (looks["Games"], looks["Criteria"]) == (["quiet"] * 4, ["blue"] * 4)
+    assert drawn["EXAM-Cover"].verdict == ("orange", "disagrees on 1 agent")
+    assert [share.count for share in drawn["EXAM-Cover"].shares] == [3, 0, 0, 3]
+    assert drawn["Criteria"].verdict == ("blue", "agrees")
+    assert drawn["Criteria"].notes[:2] == ["6 of 6 pairs as the games", "6 proven, 0 reversed"]
+    assert drawn["Criteria"].notes[2:] == ["tau 1.00"]  # by all draws of queries
 
 
-def test_equal_orders_and_equal_agents_disagree_nowhere() -> None:
+def test_ranks_stand_on_one_scale_over_those_of_the_games_and_scores_on_demand_on_their_own() -> None:
+    found = board(means("cover", (3, 2, 1, 5)))
+    games, cover = strips(found)["Games"], strips(found)["EXAM-Cover"]
+    assert [strip.ranks for strip in (games, cover)] == [4, 4]
+    assert [(games.marks[agent].value, cover.marks[agent].value) for agent in AGENTS] == [
+        (1, 2),
+        (2, 3),
+        (3, 4),
+        (4, 1),
+    ]
+    assert (cover.marks["d"].low, cover.marks["d"].high, cover.marks["d"].band) == (1, 1, (4, 4))
+    assert games.marks["d"].band is None
+    assert cover.marks["d"].tooltip.startswith("d by EXAM-Cover: rank 1 (1); ")
+    own = strips(found, values=True)
+    assert (own["EXAM-Cover"].ranks, own["EXAM-Cover"].marks["d"].look) == (0, "orange")
+    assert own["EXAM-Cover"].marks["d"].value == pytest.approx(found.ways[1].scores["d"].value)
+    assert list(own) == ["Rating", "EXAM-Cover"]
+
+
+def test_chosen_agents_keep_their_numbers_ranks_and_colours() -> None:
+    found = board(means("cover", (3, 2, 1, 5)))
+    figure = found.figure(agents=["d", "b"])
+    assert figure.numbered == [(2, "b"), (4, "d")]
+    for strip, whole in zip(strips(found, agents=["d", "b"]).values(), strips(found).values(), strict=True):
+        assert strip.marks == {agent: whole.marks[agent] for agent in "bd"}
+
+
+def test_where_nothing_is_proven_it_is_open_and_no_agreement() -> None:
     same, level = means("cover", (3, 2, 1, 0)), means("criteria", (0, 0, 0, 0), 2)
-    said = ["No score disagrees with the games about any two agents by more than chance."]
-    assert board(same, level).sentences() == said
-    assert board(same, level, rating=(0, 0, 0, 0)).sentences() == said
+    first, second = board(same, level).sentences()
+    assert first.startswith("EXAM-Cover agrees with the games: it orders 6 of 6 pairs")
+    assert second.startswith("Whether criteria agree with the games is open: they order ")
+    assert second.endswith(" prove none and reverse none.")
+    for sentence in board(same, level, rating=(0, 0, 0, 0)).sentences():
+        assert sentence.startswith("Whether ")
+    drawn = strips(board(level))["Criteria"]
+    assert drawn.verdict == ("open", "open")
+    assert {mark.look for mark in drawn.marks.values()} == {"open"}
+
+
+def test_where_most_is_open_it_agrees_only_where_both_are_sure() -> None:
+    found = board(means("cover", (3, 0, 0, 0)), rating=(4.5, 3, 1.5, 0))
+    (said,) = found.sentences()
+    assert said.startswith("EXAM-Cover agrees with the games where both are sure, but most is open: it orders ")
+    assert said.endswith(" proves 3 and reverses none.")
+    strip = strips(found)["EXAM-Cover"]
+    assert [strip.marks[agent].look for agent in AGENTS] == ["blue", "open", "open", "open"]
+    assert strip.verdict == ("open", "mostly open")
+
+
+def test_pairs_that_missing_judgments_could_turn_are_not_proven() -> None:
+    ends = np.stack([np.full((4, 60), end) for end in (-9.0, 9.0)])
+    (orders,) = board(replace(means("cover", (3, 2, 1, 0)), ends=ends)).orders
+    assert orders.tally() == (6, 6, 0, 0)
+
+
+def test_scores_of_some_agents_are_ranked_beside_the_games_among_these() -> None:
+    some = means("cover", (3, 2, 1, 0))
+    some = replace(some, agents=AGENTS[1:], values=some.values[1:])
+    strip = strips(board(some))["EXAM-Cover"]
+    assert {agent: (mark.value, mark.band) for agent, mark in strip.marks.items()} == {
+        "b": (1, (1, 1)),
+        "c": (2, (2, 2)),
+        "d": (3, (3, 3)),
+    }
+    assert strip.notes[-1] == "3 of 4 agents"
 
 
 def test_of_two_agents_that_change_places_the_one_in_most_pairs_is_named() -> None:
@@ -76,8 +156,10 @@ def test_what_too_few_queries_score_is_shown_with_its_coverage_and_held_against_
     few = means("cover", (0, 1, 2, 5)).among(QUERIES[:9])
     found = board(few)
     assert found.sentences() == ["Too few queries to hold EXAM-Cover against the games."]
-    (_, strip) = (panel for panel in found.figure().panels if isinstance(panel, Strip))
-    assert (strip.note, strip.marks["d"].tooltip) == ("9 of 60 queries", "On 9 of 60 queries.")
+    strip = strips(found)["EXAM-Cover"]
+    assert (strip.verdict, strip.notes[-1]) == (("open", "too few queries"), "9 of 60 queries")
+    assert strip.marks["d"].tooltip.endswith("; on 9 of 60 queries.")
+    assert (strip.marks["d"].low, strip.marks["d"].high) == (1, 4)
 
 
 def test_a_score_is_its_mean_with_an_interval_over_queries() -> None:
@@ -113,6 +195,10 @@ def test_a_tournament_is_compared_once_until_somebody_says_something(
 ) -> None:
     found = compare_board(store, "sample")
     assert found.ways[0].name == "bradley_terry"
+    rated = cached_leaderboard(store, "sample").ratings
+    for row in rated.agents:
+        rank = found.ways[0].ranks[row.agent]
+        assert (rank.value, rank.low, rank.high) == (row.rank, row.rank_low, row.rank_high)
     grid = next(
         panel
         for panel in found.figure(lambda **fields: "?" + "&".join(fields.values())).panels

@@ -166,10 +166,9 @@ def exam_alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompareBoa
 
 def test_compare_calls_what_is_missing_no_disagreement(exam_alone: dict[str, CompareBoard]) -> None:
     for board in exam_alone.values():
-        assert not board.departures.pairs
-    said = exam_alone[GOOD].sentences()
-    assert said[:1] == exam_alone[""].sentences()
-    assert said[1].startswith("Judgments of alder are missing, more than of others by more than chance: 120 of 200 (")
+        assert not any(orders.departures for orders in board.orders)
+    *_, said = exam_alone[GOOD].sentences()
+    assert said.startswith("Judgments of alder are missing, more than of others by more than chance: 120 of 200 (")
     content = exam_alone[GOOD].json()
     assert content["ways"]["cover"]["missing"][GOOD] == {"missing": 120, "of": 200}
     assert [own["agent"] for own in content["uneven"]] == [GOOD]

@@ -96,7 +96,7 @@ def test_queries_games_and_people_of_the_groups_add_up_to_the_whole_s(store: Sto
         return {row["opponent"]: row["games"] for row in rows}
 
     def by_judge(group: Group | None) -> dict[str, int]:
-        comparisons, _ = compare_with_people(store, "whole", group=group)
+        comparisons, *_ = compare_with_people(store, "whole", group=group)
         return {f"{one.people.level} {name}": own.n for one in comparisons for name, own in one.judges.items()}
 
     boards = [queries.of_group(*group) for group in GROUPS]

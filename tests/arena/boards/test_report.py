@@ -51,6 +51,7 @@ def test_failures_and_what_is_left_are_counted_and_fail_the_check(write: Any, tm
     assert checks(page)["Enough judgments"] == "failed"
     assert "Leaderboard</caption>" not in page
     assert "Why judgments failed" in page
+    assert page.count("Figures use what is there.") == 1, "the appendix does not repeat the memo"
     rated = write(store, "--below-coverage")
     assert all(f">{agent}<" in rated for agent in AGENTS)
     assert checks(rated)["Enough judgments"] == "failed"
@@ -278,6 +279,7 @@ def test_a_large_tournament_stays_small_and_says_what_is_left_out(tmp_path: Path
     page = (tmp_path / "site" / "queries" / "1.html").read_text(encoding="utf-8")
     assert len(re.findall(r"Answer \d+ to 0:", page)) == 12
     assert "Answers of the 6 best and the 6 worst here. 38 more are in the store." in page
+    assert {f"agents/{number}.html" for number in range(1, 51)} <= links(tmp_path / "site" / "index.html")
     query_pages = list((tmp_path / "site" / "queries").iterdir())
     assert sum(each.stat().st_size for each in query_pages) <= 25_000 * len(query_pages)  # 200 of them: 5 MB
 

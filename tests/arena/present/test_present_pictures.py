@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from arena.present.charts import inline_svg, png, svg
 from arena.present.files import save_plot
 from arena.present.markup import STYLE, html
-from arena.present.numbers import FIGURE, PERCENT, POINTS
+from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS
 from arena.present.picture import (
     Aligned,
     CellPanel,
@@ -26,7 +26,9 @@ from arena.present.picture import (
     Matrix,
     MatrixCell,
     Picture,
+    RankScale,
     Scale,
+    Share,
     Strip,
     Whiskers,
     of_table,
@@ -73,15 +75,25 @@ SIDE_BY_SIDE = Aligned(
     "compare",
     "Scores",
     "Agents by every score",
-    "",
+    "How it is read",
     ["a", HOSTILE, "c"],
     [
-        Strip("Rating", {"a": Mark(1010, 990, 1030, link="queries?agent=a"), HOSTILE: Mark(1000)}, POINTS, "100 games"),
+        Strip("Rating", {"a": Mark(1010, 990, 1030, link="queries?agent=a"), HOSTILE: Mark(1000)}, POINTS),
         CellPanel("Wins", CELLS),
-        Strip("EXAM", {"c": Mark(0.4, 0.3, 0.5, "orange", flag="above a", link="javascript:alert(1)")}),
+        Strip(
+            "EXAM",
+            {"c": Mark(2, 1, 3, "orange", tooltip=f"above {HOSTILE}", band=(3, 3), link="javascript:alert(1)")},
+            COUNT,
+            ("orange", f"disagrees on {HOSTILE}"),
+            [Share("blue", 1, "proven"), Share("orange", 3, HOSTILE, faint=True)],
+            [f"100 {HOSTILE}"],
+            ranks=3,
+        ),
     ],
     "Agent",
     {"a": "queries?agent=a"},
+    [2, 4, 7],
+    {"orange": f"reversed {HOSTILE}"},
 )
 PICTURES = [RATINGS, WINS, FRONT, SIDE_BY_SIDE]
 
@@ -214,15 +226,55 @@ def test_figures_of_a_table_are_drawn_where_they_are_known() -> None:
 
 def test_panels_stand_on_the_same_rows_and_lead_where_they_should() -> None:
     drawn = ElementTree.fromstring(html(SIDE_BY_SIDE))
-    rows = [row.findall("*") for row in drawn.findall("div/table/tbody/tr")]
-    assert [len(row) for row in rows] == [6, 6, 6]  # the name, two strips and a column for each agent
-    assert [[bool(cell.findall(".//a")) for cell in row] for row in rows] == [
-        [True, True, False, True, False, False],
-        [False] * 6,
-        [False] * 6,
+    strips, grid = drawn.findall("div[@class='beside']/div/table")
+    linked = [
+        [[bool(cell.findall(".//a")) for cell in row] for row in table.findall("tbody/tr")] for table in (strips, grid)
     ]
-    assert [cell.get("class") for cell in rows[2] if cell.get("title")] == ["strip flagged"]
-    assert [tick.text for tick in drawn.findall(".//tfoot/tr/td[2]//i")] == ["980", "1,000", "1,020", "1,040"]
+    assert linked[0] == [[True, True, False], [False] * 3, [False] * 3]
+    assert linked[1] == [[True, False, True, False], [False] * 4, [False] * 4]
+    for table in (strips, grid):
+        assert [row.findtext("th/span") for row in table.findall("tbody/tr")] == ["2", "4", "7"]
+    axes = strips.findall("thead/tr[@class='axes']/td")
+    assert [[tick.text for tick in axis.iter("i")] for axis in axes] == [
+        [],
+        ["980", "1,000", "1,020", "1,040"],
+        ["1", "2", "3"],
+    ]
+    assert [head.text for head in grid.findall("thead/tr[@class='axes']/th")] == ["Agent", "2", "4", "7"]
+
+
+def test_a_strip_says_its_verdict_counts_and_signs_in_words_too() -> None:
+    drawn = html(SIDE_BY_SIDE)
+    assert '<span class="said orange">≠ disagrees on &lt;img' in drawn
+    assert 'role="img" aria-label="1 proven, 3 &lt;img' in drawn
+    assert '<td width="25.00%" class="blue"></td><td width="75.00%" class="orange faint"></td>' in drawn
+    assert '<span class="seen">≠</span> 1 to 3</small>' in drawn
+    assert 'class="bar band"' in drawn
+    words = set(re.findall(r"<text[^>]*>([^<]*)</text>", svg(SIDE_BY_SIDE)))
+    assert {"≠", "1 to 3", "1,010 990 to 1,030", "Scores", "How it is read"} <= words
+
+
+@pytest.mark.parametrize(
+    ("last", "ticks"), [(1, ["1", "2"]), (2, ["1", "2"]), (7, ["1", "3", "5", "7"]), (50, ["1", "50"])]
+)
+def test_an_axis_of_ranks_has_whole_numbers_at_equal_distances(last: int, ticks: list[str]) -> None:
+    scale = RankScale(last)
+    assert scale.ticks == ticks
+    places = [scale.place(float(tick)) for tick in ticks]
+    assert places == pytest.approx([100 * at / (len(ticks) - 1) for at in range(len(ticks))])
+
+
+def test_many_panels_are_wrapped_in_parts_of_equal_size() -> None:
+    strip, grid = SIDE_BY_SIDE.panels[0], SIDE_BY_SIDE.panels[1]
+    assert svg(replace(SIDE_BY_SIDE, panels=[grid])).count(">Wins</text>") == 1
+    many = replace(SIDE_BY_SIDE, panels=[*[strip] * 8, grid])
+    assert [len(block) if isinstance(block, list) else block for block in many.blocks] == [4, 4, grid]
+    assert html(many).count("<thead>") == 3
+    width, height = (float(size) for size in re.findall(r'(?:width|height)="(\d+)"', svg(many))[:2])
+    once, lower = (float(size) for size in re.findall(r'(?:width|height)="(\d+)"', svg(SIDE_BY_SIDE))[:2])
+    assert width < 2 * once
+    assert height > lower
+    assert width < 1600
 
 
 def test_a_dot_has_its_intervals_and_leads_where_it_should() -> None:

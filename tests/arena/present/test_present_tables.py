@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 from rich.console import Console
 
-from arena.present import files, terminal
+from arena.present import files, markup, terminal
 from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Section, VerdictCard
 from arena.present.numbers import COUNT, PERCENT, POINTS, printable
 from arena.present.table import Column, Table, json_text, records, shown
@@ -188,12 +188,33 @@ def test_a_cell_leads_to_the_address_of_its_row_but_to_none_that_runs_something(
 
 
 def test_a_drawn_column_has_figure_and_interval_in_one_cell_on_one_scale() -> None:
-    rows = [{"agent": "a", "bt": Estimate(100.0, 90.0, 120.0)}, {"agent": "b", "bt": Estimate(40.0, 0.0, 60.0)}]
-    table = Table("t", "", [Column("agent", "Agent"), Column("bt", "Rating", POINTS, interval="95%", drawn=True)], rows)
-    assert "100 (90 to 120)" in written(table)
+    ends = {
+        "a": (0.0, None, None),
+        "b": (-40.0, -60.0, 20.0),
+        "c": (-50.0, -80.0, -10.0),
+        "far": (-900.0, -990.0, -700.0),
+    }
+    rows = [{"agent": name, "bt": Estimate(*own), "group": "A" if name in "ab" else "B"} for name, own in ends.items()]
+    columns = [
+        Column("agent", "Agent"),
+        Column("group", "Group", drawn="bands"),
+        Column("bt", "To first", POINTS, interval="95%", drawn="whiskers"),
+    ]
+    table = Table("t", "", columns, rows)
+    assert "-40 (-60 to 20)" in written(table)
     drawn = files.html_table(table)
-    assert drawn.count('<th scope="col"') == 2
-    assert re.findall(r'<td width="([\d.]+)%"', drawn)[:3] == ["60.00", "6.67", "13.33"], "of 0 to 150"
+    assert drawn.count('<th scope="col"') == 3
+    assert re.findall(r"<i>(.*?)</i>", drawn.partition("<tbody>")[0])[0] == "-80", (
+        "the axis leaves out who is far behind"
+    )
+    *lines, far = re.findall(r"<tr><th scope=\"row\".*", drawn)
+    assert [("cut-low" in line, " blue" in line) for line in lines] == [(False, True), (False, True), (False, False)]
+    assert "cut-low" in far
+    assert "-900 (-990 to -700)" in far
+    kinds = re.findall(r'<i class="(.*?)">', drawn)
+    assert kinds == ["on lead first", "on lead last", "on first", "on last"], "a line for each group"
+    overlapping = re.findall(r'<i class="(.*?)">|<i>', "".join(markup.bands(["A", "A-B", "B-C", "C"])))
+    assert overlapping == ["on lead first", "", "on lead last", "on first", "on first", "on last", "on last", ""]
 
 
 def test_the_opening_s_card_and_folded_checks_hold_no_markup_from_outside() -> None:
