@@ -110,7 +110,10 @@ def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
     """
     table = _GameArrays.of(games)
     if not table.has_maximum(table.f, np.ones(table.f.size, np.bool_)):
-        raise InputError("the judge's games give no ratings: some agents only win or only lose against the others")
+        raise InputError(
+            "the judge's games give no ratings, since some agents only win or only lose against the others; "
+            "judge more queries"
+        )
     judge_strengths, all_converged = table.fit(1.0, judge_alone=True)
     people_ratings = None
     if table.has_maximum(table.y, table.labelled):
@@ -167,7 +170,7 @@ class _GameArrays(Struct, frozen=True, eq=False):
         agent_index = {name: index for index, name in enumerate(agents)}
         labelled = np.array([game.people is not None for game in games], np.bool_)
         if not labelled.any():
-            raise InputError("people judged none of the judge's games, so nothing can be corrected")
+            raise InputError("people judged none of the judge's games; have people judge some of them")
         return cls(
             agents,
             np.array([agent_index[game.a] for game in games]),
@@ -337,7 +340,7 @@ def estimates(
     labelled = [key for key, has_label in zip(items, is_labelled, strict=True) if has_label]
     if chances and (missing := sum(key not in chances for key in labelled)):
         raise InputError(
-            f"column 'probability': missing for {missing:,} of {len(labelled):,} labelled things; "
+            f"column 'probability': missing for {missing:,} of {len(labelled):,} labelled items; "
             "give the probability with every label, or with none"
         )
     queries = [query_id for query_id, _ in items]
