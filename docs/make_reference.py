@@ -20,6 +20,7 @@ from typer import Context
 from typer.core import TyperGroup as Group
 from typer.main import get_group
 
+from arena.boards.quantities import QUANTITIES
 from arena.cli.app import app
 from arena.config.schema import Config
 from arena.config.settings import TournamentSettings
@@ -154,7 +155,9 @@ def _leaves(group: Group, before: str = "") -> Iterator[tuple[str, Any]]:
 
 def columns() -> str:
     """A row for each heading."""
-    return "\n".join(["column | means", "---|---", *(f"{term} | {said}" for term, said in TERMS.items())])
+    meanings = {own.title: own.meaning for own in QUANTITIES.values() if own.meaning}
+    terms = dict(sorted(({**TERMS, **meanings}).items(), key=lambda entry: entry[0].casefold()))
+    return "\n".join(["column | means", "---|---", *(f"{term} | {said}" for term, said in terms.items())])
 
 
 def names() -> str:

@@ -114,7 +114,8 @@ def _instance(callable_: Callable[..., Any]) -> Callable[..., Any]:
         instance = callable_()
     except Exception as error:
         raise InputError(
-            f"creating {callable_.__name__}() without arguments failed: {exception_line(error)}"
+            f"the class {callable_.__name__} cannot be created without arguments: {exception_line(error)}; "
+            "fix that error, or name a function"
         ) from error
     if not callable(instance):
         raise InputError(f"{callable_.__name__} has no method __call__; add it, or name a function")

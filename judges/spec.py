@@ -304,7 +304,7 @@ class JudgeSpec(JudgeSettings):
         try:
             address = address and usable_address(address)
         except ValueError as error:
-            raise InputError(f"{vendor.address_variable}: {error}; set it anew") from error
+            raise InputError(f"{vendor.address_variable}: {error}; correct this environment variable") from error
         return (address.rstrip("/").removesuffix(vendor.path) or None) if address else None
 
     @property

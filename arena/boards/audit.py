@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from arena.boards.quantities import WON, quantity
 from arena.boards.trust import NOT_FOOLED
 from arena.present.blocks import Board, Check, Checks, Section, Status, settled
 from arena.present.numbers import COUNT, PERCENT, listed, with_interval
@@ -19,9 +20,9 @@ _COLUMNS: Final = (
     Column("canary", "Cheat"),
     Column("queries", "Queries", COUNT, "Those on which both orders were judged."),
     Column("missing", "Missing", COUNT, "Queries without both verdicts; in no figure."),
-    Column("points", "Points", PERCENT, "Share of points against the agents, a tie half.", INTERVAL),
+    quantity(WON).column("points", interval=True),
     Column("fair", "Fair", PERCENT, "What it deserves: half where it copies the answer that it meets."),
-    Column("given", "Given away", PERCENT, "Points less what is fair.", INTERVAL),
+    Column("given", "Given away", PERCENT, "Win rate less what is fair.", INTERVAL),
     Column("rank", "Would rank", meaning="The place that these points would give it among the agents."),
 )
 

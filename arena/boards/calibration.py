@@ -34,7 +34,7 @@ from arena.calibration.votes import GradeTest
 from arena.data.kinds import kind_of
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted
-from arena.present.picture import Look, of_table
+from arena.present.picture import Look, Whiskers, of_table
 from arena.present.table import INTERVAL, Column, Table, fields, flat, plain
 from arena.results.table_agreement import Calibration
 from retrieval_eval.stats.estimate import Estimate
@@ -67,7 +67,7 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
         notes = [needed] if width_text else []
         columns = (Column("name", "Figure"), *_three_ways(form), *_LABELS)
         table = Table(slug("corrected", name), f"{title}, corrected by people: {name}", columns, rows, notes)
-        yield from of_table(table, _LOOKS, kind[0], _THREE)
+        yield from _picture(table, [row["weight"] for row in rows], kind[0])
         yield table
     if estimates.ratings is not None:
         yield from _ratings(name, estimates.ratings)
@@ -130,8 +130,15 @@ def _ratings(name: str, ratings: CorrectedRatings) -> Iterator[Block]:
     best_first = sorted(_by_agent(ratings), key=lambda row: -(row["corrected"].value or 0))
     title = f"Bradley-Terry ratings corrected by people: {name}"
     table = Table(slug("corrected-ratings", name), title, columns, best_first, notes)
-    yield from of_table(table, _LOOKS, "Bradley-Terry rating, points", _THREE)
+    yield from _picture(table, [ratings.weight] * len(best_first), "Rating, points")
     yield table
+
+
+def _picture(table: Table, weights: Sequence[float], axis: str) -> Iterator[Whiskers]:
+    """Picture of the figures in three ways; where the judge has weight 0, corrected and people's are one mark."""
+    rows = [row if weight else {**row, "corrected": None} for row, weight in zip(table.rows, weights, strict=True)]
+    alone = "" if all(weights) else " Where the judge has weight 0, the corrected figure is people's, drawn once."
+    yield from of_table(replace(table, rows=rows), _LOOKS, axis, _THREE, caption=f"{_THREE}{alone}" if alone else "")
 
 
 def _by_agent(ratings: CorrectedRatings) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug
+from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug, too_few
 from arena.boards.scores import further_boards
 from arena.boards.trust import (
     LENGTH,
@@ -64,6 +64,8 @@ _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
 """A card's verdict is "yes" only if all checks whose names begin like these have a result."""
 _TASTES: Final = (PLACE, LENGTH, TIES)
 """Checks whose failure does not make the verdict "no": people may have the same preferences."""
+_AGREEMENTS: Final = ("vote_agreement", "kappa", "alpha", "advantage_probability")
+"""Figures that are not shown if too few things are behind them."""
 _LONGER: Final = "In rating points, for any greater length; Style shows the effect of many more words."
 _VERDICT_LABELS: Final[Mapping[May, tuple[str, str]]] = {
     "yes": ("decided", "Yes"),
@@ -109,10 +111,11 @@ class JudgeCard(Struct, frozen=True):
         facts = [f"epsilon {self.against.alternative.epsilon:g}", f"good until {self.expires:%-d %B %Y}"]
         facts += [f"bound to {self.bound_to}"] if self.bound_to else []
         order: Sequence[Status] = ("failed", "unknown", "passed")
+        few = _AGREEMENTS if too_few(self.against) else ()
         blocks: list[Block] = [
             VerdictCard(standing, label, self.headline, self._why(), facts),
             Checks(sorted(self.checks, key=lambda check: order.index(check.status))),
-            Figures([figure for figure in self.figures.values() if figure.value is not None]),
+            Figures([figure for key, figure in self.figures.items() if figure.value is not None and key not in few]),
         ]
         blocks += alternative_table([self.against], slug("alternative-test", self.against.named))
         lead = "One verdict, from people's judgments and from the judge's own."

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from arena.boards.games import Wins, by_points
 from arena.boards.left_out_judges import other_judges_table, parts_picture
-from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
+from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix
+from arena.boards.quantities import WON, quantity
 from arena.calibration.methods import (
     Departure,
     Method,
@@ -28,6 +29,7 @@ from arena.calibration.methods import (
     ranking,
     uneven_shares,
 )
+from arena.calibration.votes import Level
 from arena.config.stages import further_stages
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, Number, bracketed, capital, counted, deserved, listed
@@ -50,7 +52,7 @@ from arena.ratings.results import UNITS, OtherJudges
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.results.opinions import peoples_opinions
 from arena.results.ratings import Group, of_group, rating_settings
-from arena.results.scores import RATING, people_methods, stored_methods
+from arena.results.scores import PEOPLE, RATING, enough, people_methods, stored_methods, too_few
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
@@ -60,8 +62,6 @@ from retrieval_eval.stats.scores import MissingShare, Scores
 Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
 
-WON: Final = "won"
-"""Name of the score that replaces the rating on a single query: the share of games won, a tie counting half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
 """Score that is meant if a stage is named instead of a score, by stage, such as ``cover`` for ``exam``."""
 
@@ -75,7 +75,7 @@ def score_of(on: str) -> str:
 MOST_CHOSEN: Final = 4
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
-_PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
+_PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "mean grades", "people": "people's votes"} | {
     "criteria, people": "people's grades"
 }
 _TAU_SAMPLES: Final = 200
@@ -123,7 +123,7 @@ class Way(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return "Rating" if self.name == RATING else way_of(self.name)[0]
+        return quantity(self.name).title
 
     @property
     def phrase(self) -> str:
@@ -131,7 +131,7 @@ class Way(Struct, frozen=True):
 
     @property
     def form(self) -> Number:
-        return _form(way_of(self.name)[1], self.scores.values())
+        return _form(quantity(self.name).form, self.scores.values())
 
 
 class Placement(NamedTuple):
@@ -157,6 +157,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         orders: orders of pairs of agents by the other scores, beside the rating's; pairs that missing judgments could
             turn are not certain. ``None`` without a rating.
         uneven: agents that lack more judgments of a score than other agents do, by more than chance.
+        few: number of queries by score, for scores of people that are left out as there are too few.
     """
 
     order: tuple[str, ...]
@@ -170,6 +171,7 @@ class CompareBoard(Board, frozen=True, eq=False):
     uneven: tuple[MissingShare, ...] = ()
     other_judges: tuple[OtherJudges, ...] = ()
     tournament: str = ""
+    few: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def noun(self) -> tuple[str, str]:
@@ -231,7 +233,11 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def sentences(self) -> list[str]:
         phrases = {way.name: way.phrase for way in self.ways}
-        return [*self._agreement(), *lacking(self.uneven, phrases.__getitem__)]
+        left_out = [
+            f"{quantity(name).title} are on {counted(number, 'query', 'queries')}: too few to compare with."
+            for name, number in self.few.items()
+        ]
+        return [*self._agreement(), *left_out, *lacking(self.uneven, phrases.__getitem__)]
 
     def _agreement(self) -> list[str]:
         if self.orders is None:
@@ -279,7 +285,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         if self.wins is not None:
             wins = self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))
             cells = {place: replace(cell, below="") for place, cell in wins.cells.items()}
-            panels.append(CellPanel("Row against column, % won", cells))
+            panels.append(CellPanel(f"{quantity(WON).title} in percent, row against column", cells))
             captions.append(
                 "In the matrix, blue: the row's agent wins more games against the agent of that number; bold: their "
                 "own games tell the two apart."
@@ -304,7 +310,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         )
 
     def title(self, way: str) -> str:
-        return next((entry.title for entry in self.ways if entry.name == way), "Share of games won")
+        return quantity(way).title
 
     def agreement(self) -> Matrix:
         return tau_matrix(self.methods, self.title)
@@ -335,7 +341,7 @@ class CompareBoard(Board, frozen=True, eq=False):
             for name, queries in {"All queries": scores.queries, **groups}.items()
         }
         every = (score for by_agent in differences.values() for score in by_agent.values() if score.value is not None)
-        form = _form(replace(way_of(way)[1], signed=True), every)
+        form = _form(replace(quantity(way).form, signed=True), every)
         lines = []
         for name, by_agent in differences.items():
             marks = [
@@ -489,7 +495,8 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     }
     settings, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
-    methods += people_methods(peoples_opinions(store, tournament)[0])
+    people = peoples_opinions(store, tournament)[0]
+    methods += people_methods(enough(people))
 
     def draw_scores(method: Method, queries: Sequence[str]) -> Drawn:
         make = partial(draw, method, queries, settings.bootstrap, settings.seed, games.clusters)
@@ -504,8 +511,10 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
         pairs = pair_results(played)
         order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
+    named: dict[tuple[Level, str], str] = {("verdicts", ""): PEOPLE, ("criteria", ""): f"criteria, {PEOPLE}"}
+    few = {name: number for key, number in too_few(people).items() if (name := named.get(key, ""))}
     others = () if rated is None else rated.other_judges
-    return replace(board, wins=wins, tournament=tournament, other_judges=others)
+    return replace(board, wins=wins, tournament=tournament, other_judges=others, few=few)
 
 
 def compared(

@@ -9,10 +9,11 @@ from msgspec import field
 from msgspec.structs import asdict
 
 from arena.boards.metrics import coefficients
+from arena.boards.quantities import quantity
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS, WORDS, counted, listed
-from arena.present.table import INTERVAL, Column, Table, crossed, fields, first, flat, for_programs, plain, records
+from arena.present.table import Column, Table, crossed, fields, first, flat, for_programs, plain, records
 from arena.ratings.results import UNITS
 from arena.results.exam import Study
 from judges.errors import InputError
@@ -66,7 +67,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         columns = [
             Column("agent", "Agent"),
             Column("place", "Place", COUNT, "By cover; ties share the average."),
-            Column("cover", f"Cover@{k}", FIGURE, "Share of the test bank's items that are covered.", INTERVAL),
+            quantity("cover").column("cover", interval=True),
             Column("least", "At least", FIGURE, "Cover if no pair without a grade covered its item."),
             Column("possible", "At most", FIGURE, "Cover if every pair without a grade covered its item."),
             Column("normalised", "Normalised", FIGURE, "Share of those items that any passage of the query covers."),
@@ -121,7 +122,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             for agent in self.exam.agents(self.exam.level)
         ]
         columns = [Column(str(level), f"Grade {level} or more", FIGURE) for level in means]
-        return Table("exam-grades", "Cover from each grade", [Column("agent", "Agent"), *columns], rows)
+        return Table("exam-grades", "EXAM-Cover from each grade on", [Column("agent", "Agent"), *columns], rows)
 
     def _official(self) -> Table:
         rows = [
@@ -133,8 +134,8 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         columns = [
             Column("score", "Score"),
             Column("level", "Grade", COUNT),
-            Column("spearman", "Spearman", FIGURE),
-            Column("kendall", "Kendall's tau-b", FIGURE),
+            Column("spearman", "Spearman's rho", FIGURE),
+            Column("kendall", "Kendall's tau", FIGURE),
             Column("n", "Agents", COUNT),
         ]
         notes = [f"{where}: {listed(agents)}." for where, agents in only.items() if agents]
@@ -365,7 +366,7 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
 def influence_table(study: Study, effects: Sequence[Influence]) -> Table:
     """Table of how the leaderboard changes if one item is left out; the item with the largest change comes first."""
     rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, effects)]
-    tau, largest = Column("kendall", "Kendall's tau-b", FIGURE), Column("largest_move", "Largest move", POINTS)
+    tau, largest = Column("kendall", "Kendall's tau", FIGURE), Column("largest_move", "Largest move", POINTS)
     moving = sum(effect.moved > 0 for effect in effects)
     note = f"Without any one of the {len(effects):,} items all agents keep their places."
     if moving:

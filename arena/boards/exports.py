@@ -129,7 +129,9 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     ``p_LABEL``.
     """
     if is_qrels(out):
-        raise DataError(out, "a qrels file has no reasons; name a .csv file, or use 'ragleague export qrels'")
+        raise DataError(
+            out, "a qrels file cannot hold the reasons of labels; name a .csv file, or use 'ragleague export qrels'"
+        )
     settings = store.settings(tournament)
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     judges = {want.judge for want, _ in wanted}

@@ -14,11 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from arena.boards.quantities import WON, quantity
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.data.kinds import FLAG, Annotation, texts_now
 from arena.present.blocks import Board, Section
-from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number, clipped
+from arena.present.numbers import COUNT, P_VALUE, POINTS, Number, clipped
 from arena.present.picture import Matrix, MatrixCell, nowhere
 from arena.present.table import Column, Table, TableRow, plain
 from arena.ratings.pairs import WinMatrix, pair_results
@@ -66,7 +67,7 @@ _LOST: Final = (
 )
 _OPPONENTS: Final = (
     Column("opponent", "Against", link="to"),
-    Column("share", "Share of points", PERCENT, "A win counts 1, a tie half."),
+    quantity(WON).column(),
     Column("lost", "Lost", COUNT, link="to_lost"),
     Column("games", "Games", COUNT),
 )
@@ -408,7 +409,7 @@ _LEAD: Final = "How each agent did against each other one: where the order of th
 _PAIRS: Final = (
     Column("row", "Agent"),
     Column("column", "Against"),
-    Column("share", "Percent", PERCENT, "Of the pair's games, how many the agent took."),
+    quantity(WON).column(),
     Column("games", "Games", COUNT),
     Column("won", "Won", COUNT),
     Column("tied", "Tied", COUNT),
@@ -440,7 +441,7 @@ class Wins(Board, frozen=True, eq=False):
             for row in self._rows()
         ]
         columns = [Column("agent", "Agent"), *(Column(name, name, POINTS) for name in self.order)]
-        note = "Percentage of its games that the row's agent won against the column's; the rest are ties and losses."
+        note = "Percentage of its games that the row's agent won outright; the rest are ties and losses. No win rate."
         return Table("matrix", "", [*columns, Column("average", "Average", POINTS)], rows, [note])
 
     def pairwise(self) -> Table:
@@ -462,7 +463,7 @@ class Wins(Board, frozen=True, eq=False):
                 link=link(row, column),
             )
         caption = (
-            "Percentage of its games against the column's agent that the row's agent took (wins and half the ties); "
+            "Win rate of the row's agent against the column's in percent, a tie half; "
             "below it, where there is room, the number of games. Blue: the row's agent does better; orange: worse; "
             "pale: even. A gap is a pair that never met. In bold are pairs that their own games tell apart: "
             f"{significant // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a "

@@ -33,10 +33,12 @@ from retrieval_eval.stats.estimate import Drawn, Estimate
 _MOST_NAMES: Final = 8
 _LONGEST: Final = 200
 """Largest number of characters of names or of a setting in a table cell."""
-_BOTH: Final = (
+_PLACES: Final = (
     Column("agent", "Agent"),
     Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
     Column("place_after", "Place after", COUNT),
+)
+_POINTS: Final = (
     Column("bt_before", "Rating before", POINTS),
     Column("bt_after", "Rating after", POINTS),
     Column("points", "Points", SIGNED, "Rating points gained."),
@@ -104,7 +106,8 @@ class Changes(Board, frozen=True):
     def sections(self) -> list[Section]:
         blocks: list[Block] = [Remarks([self.in_short()])]
         if self.moves:
-            blocks.append(Table("agents-in-both", "Agents in both", _BOTH, self.moves))
+            shown: Sequence[Column] = (*_PLACES, *_POINTS) if self.same_subject else _PLACES
+            blocks.append(Table("agents-in-both", "Agents in both", shown, self.moves))
         if rows := [
             {"what": kind.capitalize(), **{how: _few(some) for how, some in asdict(names).items()}}
             for kind, names in self.names.items()
@@ -123,7 +126,10 @@ class Changes(Board, frozen=True):
     def in_short(self) -> str:
         if not self.same_subject:
             different = [*self.names, *(["settings"] if self.changed_settings("judges") else [])]
-            scale = "Ratings of different agents, judges or queries are not on one scale; History anchors them."
+            scale = (
+                "Ratings before and after are not on one scale then, so no points are shown here; History anchors them "
+                "to the agents that did not change."
+            )
             return f"Changed: {listed(different)}. {scale}"
         outcome = "no agent has a rating in both"
         if self.moves:
@@ -205,6 +211,8 @@ def _setting(value: object) -> str:
 
 
 NOW: Final = "now"
+_KINDS: Final = ("judges", "queries", "settings")
+"""What may differ between two moments besides the agents' answers."""
 _Z: Final = 1.959964
 """Quantile of the normal distribution for a 95 % interval."""
 _DRAWN: Final = 30
@@ -282,6 +290,8 @@ class Version(Struct, frozen=True):
     Attributes:
         change: rating minus the previous version's rating; ``None`` if no unchanged agent (anchor) connects them.
         paired: whether the interval of the change comes from paired bootstrap samples of the same queries.
+        also: what else changed between the two versions, such as the judges.
+        on_scale: whether the rating is on the present scale; other ratings are not shown.
     """
 
     agent: str
@@ -290,6 +300,8 @@ class Version(Struct, frozen=True):
     rating: Estimate
     change: Estimate | None
     paired: bool
+    also: str = ""
+    on_scale: bool = True
 
 
 class HistoryBoard(Board, frozen=True):
@@ -307,10 +319,13 @@ class HistoryBoard(Board, frozen=True):
             Column("rating", "Rating", POINTS, "At the last run with these answers.", interval=INTERVAL),
             Column("change", "Change", SIGNED, "Points gained on the version before.", interval=INTERVAL),
             Column("interval", "Interval from"),
+            Column(
+                "also", "Also changed", meaning="What else changed between the two versions, and may be the reason."
+            ),
         ]
         rows = [
             asdict(version)
-            | {"version": version.number}
+            | {"version": version.number, "rating": version.rating if version.on_scale else None}
             | {"interval": None if version.change is None else "same queries" if version.paired else "independent"}
             for version in versions
         ]
@@ -335,8 +350,12 @@ class HistoryBoard(Board, frozen=True):
         unchanged = [set(moment.ratings) & moment.unchanged for moment in (*moments, self.moments[-1])]
         return sorted(set.intersection(*unchanged))
 
+    def on_scale(self, moment: Moment) -> bool:
+        """Whether ratings at a moment can be compared with the present ones: an agent gives the same answers."""
+        return moment is self.moments[-1] or bool(self.anchors(moment))
+
     def rating(self, moment: Moment, agent: str) -> Estimate:
-        """An agent's rating at a moment, shifted to the present scale; unshifted if there are no anchors."""
+        """An agent's rating at a moment, shifted to the present scale; unshifted unless ``on_scale``."""
         anchors, now = self.anchors(moment), self.moments[-1]
         if moment is now or not anchors:
             line = next(line for line in moment.standings if line["agent"] == agent)
@@ -357,9 +376,12 @@ class HistoryBoard(Board, frozen=True):
                     groups.append([moment])
         versions = []
         for number, group in enumerate(groups, start=1):
-            change, paired = (None, False) if number == 1 else self._change(groups[number - 2][-1], group[-1], agent)
-            rating = self.rating(group[-1], agent)
-            versions.append(Version(agent, number, group[0].name, rating, change, paired))
+            before = groups[number - 2][-1] if number > 1 else group[-1]
+            change, paired = (None, False) if number == 1 else self._change(before, group[-1], agent)
+            differing = [kind for kind in _KINDS if (kind in before.differs) != (kind in group[-1].differs)]
+            also = listed(differing) if change is not None and differing else ""
+            rating, on_scale = self.rating(group[-1], agent), self.on_scale(group[-1])
+            versions.append(Version(agent, number, group[0].name, rating, change, paired, also, on_scale))
         return versions
 
     def _change(self, before: Moment, after: Moment, agent: str) -> tuple[Estimate | None, bool]:
@@ -391,8 +413,11 @@ class HistoryBoard(Board, frozen=True):
             named = f": always {listed(always, _NAMED)}" if always else ""
             yield f"Ratings of {runs} are anchored to the agents whose answers are the same now{named}."
         if unanchored := len(earlier) - len(anchored):
-            runs = counted(unanchored, "run has", "runs have")
-            yield f"{runs} no anchor: no agent is known to give the same answers now as then."
+            runs, them = counted(unanchored, "run has", "runs have"), "it" if unanchored == 1 else "them"
+            yield (
+                f"{runs} no anchor: no agent is known to give the same answers now as then. Ratings of {them} are on "
+                "another scale and not shown."
+            )
 
     def picture(self) -> Whiskers:
         agent, versions = self.drawn, self.versions(self.drawn)
@@ -401,9 +426,9 @@ class HistoryBoard(Board, frozen=True):
         for moment in reversed(self.moments):
             if agent in moment.ratings:
                 rating = self.rating(moment, agent)
-                comparable = not moment.differs and (moment is self.moments[-1] or bool(self.anchors(moment)))
-                assert rating.value is not None
-                mark = Mark(rating.value, rating.low, rating.high, "blue" if comparable else "grey")
+                if rating.value is None or not self.on_scale(moment):
+                    continue
+                mark = Mark(rating.value, rating.low, rating.high, "grey" if moment.differs else "blue")
                 difference = f"other {listed(moment.differs)}" if moment.differs else ""
                 lines.append(Line(moment.name, [mark], tag=starts.get(moment.name, difference)))
         grey = any(mark.look == "grey" for line in lines for mark in line.marks)
@@ -415,7 +440,7 @@ class HistoryBoard(Board, frozen=True):
             lines[:_DRAWN],
             axis="Bradley-Terry rating, points",
             form=POINTS,
-            legend={"blue": "anchored", "grey": "not on one scale with now"} if grey else {},
+            legend={"blue": "anchored", "grey": "anchored, but judged in another way"} if grey else {},
         )
 
 

@@ -9,6 +9,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
+from arena.boards.quantities import WON, quantity
 from arena.boards.ratings import (
     conclusion_section,
     controlled_json,
@@ -18,8 +19,7 @@ from arena.boards.ratings import (
     without_judge_json,
 )
 from arena.boards.scores import ScoreBoard, further_boards
-from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
-from arena.config.stages import further_stages
+from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, tally, trust_checks
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
 from arena.present.numbers import (
     ALIGNED,
@@ -60,15 +60,8 @@ _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs
 """Order of the sections below the ratings; the sections of further stages follow."""
 _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
 """Sections whose agents the leaderboard lists if there are no ratings; agents of further stages follow."""
-_ONE_SCORE: Final = (
-    Column("exam_cover", "EXAM-Cover", FIGURE, "Share of a query's exam questions that the answer covers."),
-    Column(
-        "nuggets_v_strict", "Nuggets", FIGURE, "V strict: share of the vital nuggets that the answer states in full."
-    ),
-    Column("grade", "Grade", FIGURE, "Mean of the grades by all criteria."),
-    Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
-)
-"""Columns with one score for each stage, shown beside the rating; the retrieval score is the stage's first measure."""
+_ONE_SCORE: Final = ("cover", "v_strict", "criteria", "citation_precision")
+"""Scores shown beside the rating, one for each stage; the retrieval score is the stage's first measure."""
 _TAKEN: Final = (
     Column("cost_usd", "Cost", MONEY, "Mean of a query."),
     Column("latency_median_s", "Latency", SECONDS, "Median of its answers."),
@@ -224,7 +217,7 @@ class TournamentBoard(Board, frozen=True):
         return [
             card,
             *([Table("agents", "", columns, rows)] if rows else []),
-            Checks([check for check in trust if check.name != headline], folded=True, link=checks),
+            Checks(trust, folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),
         ]
 
@@ -248,10 +241,9 @@ class TournamentBoard(Board, frozen=True):
         board = self.board
         behind = {} if board.ratings is None else _behind(board.ratings)
         rows = [self._on_one_line(row) | {"behind": behind.get(row["agent"])} for row in self._table().rows]
-        scores = [*_ONE_SCORE]
-        for key, results in board.further.items():
-            headings = further_stages()[key].scores
-            scores += [Column(first.column, headings[first.name], FIGURE) for first in results.scores[:1]]
+        scores = [quantity(name).column() for name in _ONE_SCORE]
+        for results in board.further.values():
+            scores += [quantity(first.name).column(first.column) for first in results.scores[:1]]
         if (retrieval := board.retrieval) is not None:
             measure = retrieval.measures[0]
             scores.append(
@@ -266,22 +258,21 @@ class TournamentBoard(Board, frozen=True):
             Column("group", "Group", drawn="bands"),
             Column("behind", "To first", POINTS, apart, INTERVAL, drawn="whiskers"),
             Column("ranks", "Ranks", ALIGNED, "The places that the agent may truly have."),
-            Column("share", "Won", PERCENT, "Share of its games, a tie half."),
+            quantity(WON).column(),
             *_TAKEN,
             *scores,
             Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games."),
         ]
         return Table("brief", "", columns, rows)
 
-    @staticmethod
-    def _on_one_line(row: Mapping[str, Any]) -> dict[str, Any]:
-        grades = [grade for key, grade in row.items() if key.startswith(COLUMN) and grade is not None]
+    def _on_one_line(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        grade = self.board.criteria[0].means.get(row["agent"]) if self.board.criteria else None
         return {
             **row,
             "group": row.get("group") or None,
             "ranks": COUNT.between(row["rank_low"], row["rank_high"]) if row.get("rank_low") else None,
             "share": (row["wins"] + row["ties"] / 2) / row["games"] if row.get("games") else None,
-            "grade": sum(grades) / len(grades) if grades else None,
+            "grade": grade,
         }
 
     def sections(self) -> list[Section]:
@@ -317,13 +308,15 @@ class TournamentBoard(Board, frozen=True):
 
     def json(self) -> dict[str, Any]:
         board, ratings, parts = self.board, self.board.ratings, self._parts()
+        conclusion, checks = self.verdict()
         shortfall, word_judges = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {
             "tournament": board.tournament,
             "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
             "agents": self._agents(),
             **{name: parts[name].json() if name in parts else None for name in _BELOW},
-            "conclusion": self.conclusion,
+            "conclusion": conclusion,
+            "trust": {**tally(checks), "by_check": {check.name: check.status for check in checks}},
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
             "by_judge": {
@@ -404,7 +397,7 @@ class TournamentBoard(Board, frozen=True):
             row = {"bt_controlled": controlled.get(agent)} if controlled else {}
             return row | {key: score for part in chosen for key, score in part.columns(agent).items()}
 
-        headings = {"exam_cover": "EXAM-Cover"} if board.ratings is not None else {}
+        headings = {own.key: own.title for own in [quantity("cover")] if board.ratings is not None}
         columns = [*table.columns, *(Column(key, headings.get(key, ""), FIGURE) for key in scores(""))]
         return replace(table, columns=columns, rows=[{**row, **scores(row["agent"])} for row in table.rows])
 

@@ -5,45 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from arena.boards.metrics import correlation_columns
+from arena.boards.metrics import COEFFICIENTS, correlation_columns
 from arena.boards.people import slug
+from arena.boards.quantities import ORDERS_AGREE, quantity
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.style import StyleEffect
-from arena.config.stages import further_stages
 from arena.present.blocks import Block, Remarks
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, SIGNED, listed, with_interval
 from arena.present.picture import Chart, Dot, Matrix, MatrixCell, of_table
 from arena.present.table import INTERVAL, ORDERS, Column, Table, flat
 from arena.results.table_agreement import Spending
 from retrieval_eval.stats.scores import MissingShare
 
 Title: TypeAlias = Callable[[str], str]
-_METHODS: Final[Mapping[str, tuple[str, Number]]] = {
-    "elo": ("Elo", POINTS),
-    "bradley_terry": ("Bradley-Terry", POINTS),
-    "cover": ("EXAM-Cover", FIGURE),
-    "v_strict": ("Nuggets V strict", FIGURE),
-    "people": ("People's votes", POINTS),
-    "criteria": ("Criteria", FIGURE),
-    "criteria, people": ("People's grades", FIGURE),
-}
-"""Heading and number format of each scoring method; retrieval methods have the name of their measure as heading."""
 _PAIRS: Final = (
     Column("first_name", "Way of scoring", programs=False),
     Column("second_name", "Other way", programs=False),
     Column("first", ""),
     Column("second", ""),
     Column("agents", "Agents", COUNT, "Scored in both ways."),
-    *correlation_columns({"kendall": "Kendall's tau-b", "spearman": "Spearman's rho"}),
+    *correlation_columns({"kendall": "Kendall's tau", "spearman": "Spearman's rho"}),
 )
 _JUDGES: Final = (
     Column("judge", "Judge"),
     Column("games", "Games", COUNT),
-    Column("agreement", "Same as people", PERCENT, interval=INTERVAL),
-    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
-    Column("order_agreement", "Same in both orders", PERCENT, "One outcome, whichever answer is first.", INTERVAL),
+    *COEFFICIENTS[:2],
+    ORDERS_AGREE,
     Column("failures", "Failed", ALIGNED),
     Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "Empty if a price is not known."),
 )
@@ -95,7 +84,7 @@ def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
 
 
 def method_title(method: str) -> str:
-    return way_of(method)[0]
+    return quantity(method).title
 
 
 def method_pairs(comparison: MethodComparison, title_of: Title = method_title) -> Table:
@@ -183,26 +172,18 @@ def _scores(comparison: MethodComparison) -> Table:
 
     rows: list[dict[str, Any]] = [
         {
-            method.method: f"{method.ranks[agent]} ({way_of(method.method)[1].write(method.scores[agent])})"
+            method.method: f"{method.ranks[agent]} ({quantity(method.method).form.write(method.scores[agent])})"
             for method in comparison.methods
             if agent in method.scores
         }
         | {"agent": agent, "apart": rank_gaps.get(agent)}
         for agent in sorted(agents, key=ranks)
     ]
-    headings = (Column(method.method, way_of(method.method)[0]) for method in comparison.methods)
+    headings = (Column(method.method, quantity(method.method).title) for method in comparison.methods)
     columns = [Column("agent", "Agent"), *headings]
     if len(comparison.methods) > 1:
         columns.append(Column("apart", "Places apart", COUNT, "The agent's worst place less its best."))
     return Table("scores", "Places by each way of scoring, scores in brackets", columns, rows)
-
-
-def way_of(method: str) -> tuple[str, Number]:
-    if method in _METHODS:
-        return _METHODS[method]
-    measure = method.removesuffix(", people")
-    headings = {name: heading for stage in further_stages().values() for name, heading in stage.scores.items()}
-    return headings.get(method, method if measure == method else f"{measure} by people"), FIGURE
 
 
 def _extremes_sentence(comparison: MethodComparison) -> str:

@@ -12,6 +12,7 @@ from msgspec import field
 from msgspec.structs import asdict, replace
 
 from arena.boards.metrics import COEFFICIENTS, confusion
+from arena.boards.quantities import NUGGETS
 from arena.boards.retrieval import citations, citations_table
 from arena.boards.scores import ScoreBoard
 from arena.data.kinds import SUPPORT, SUPPORT_WORDS
@@ -42,15 +43,6 @@ if TYPE_CHECKING:
     from retrieval_eval.scores.citations import CitationScores
     from retrieval_eval.stats.agreement import LabelAgreement
 
-SCORES: Final[Mapping[str, tuple[str, str]]] = {
-    "v_strict": ("V strict", "Share of the vital nuggets that an answer states in full: the primary score."),
-    "v": ("V", "Share of the vital nuggets; one stated in part counts a half."),
-    "w_strict": ("W strict", "Share of all nuggets stated in full; okay ones weigh half as much as vital ones."),
-    "w": ("W", "Like W strict, but one stated in part counts a half."),
-    "a_strict": ("All strict", "Share of all nuggets that an answer states in full."),
-    "a": ("All", "Share of all nuggets; one stated in part counts a half."),
-}
-"""Heading and meaning of each nugget score, by its name; the primary score comes first."""
 _DIGITS = 8
 """Significant digits of the floats in JSON; fixed decimals would write a small p-value as 0."""
 MOST_NAMED: Final = 5
@@ -155,8 +147,8 @@ def scores_table(
     if all(row["v_strict_topics"] == len(table.topics) for row in rows):
         rows = [row | {"queries": None} for row in rows]  # the note states the number
     scores = [
-        Column(key, heading, FIGURE, meaning, interval=INTERVAL if key == "v_strict" else "", programs=False)
-        for key, (heading, meaning) in SCORES.items()
+        replace(own.column(name, interval=name == "v_strict", short=True), programs=False)
+        for name, own in NUGGETS.items()
     ]
     people = [
         Column("run", who, programs=False),
@@ -176,7 +168,7 @@ def scores_table(
 
 
 def _intervals_table(name: str, title: str, table: ScoreTable, order: Sequence[str]) -> Table:
-    columns = [Column(key, heading, WORDS, meaning) for key, (heading, meaning) in SCORES.items()]
+    columns = [replace(own.column(name, short=True), form=WORDS) for name, own in NUGGETS.items()]
     by_score = {scores.name: scores.means for scores in table.scores}
     rows = [
         {"run": run, **{key: FIGURE.between(means[run].low, means[run].high) for key, means in by_score.items()}}
@@ -303,7 +295,7 @@ def preview_table(before: ScoreTable, after: ScoreTable) -> Table:
 
     A score is shown as a range if some answers have no label for a nugget yet.
     """
-    shown = {key: SCORES[key][0] for key in ("v_strict", "a")}
+    shown = {key: NUGGETS[key].title for key in ("v_strict", "a")}
     columns = [
         Column("agent", "Agent"),
         *(Column(f"{key}_{when}", f"{head} {when}") for key, head in shown.items() for when in ("before", "after")),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_CONFLICT, Conclusion, Finding, findings, is_full
 from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
+from arena.boards.quantities import ORDERS_AGREE
 from arena.boards.trust import ALPHA, PEOPLE, VOTES, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople, PanelGain
 from arena.calibration.methods import PeopleScores, contradictions
@@ -69,6 +70,9 @@ _GAP: Final = Column(
 )
 _SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
 _BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", INTERVAL)
+_TOO_FEW: Final = Column("too_few", "Too few to tell", meaning=f"Fewer than {FEW_QUERIES} queries show no agreement.")
+_SHOWN: Final = "shown_"
+"""Prefix of the keys of columns for people, which leave out what too few things are behind."""
 _AGAINST: Final = (
     *_WHO,
     _N,
@@ -80,7 +84,7 @@ _AGAINST: Final = (
     Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
     _BIAS,
 )
-_IN_SHORT: Final = (*_WHO, _N, _VOTES, _SAME, Column("kappa", "Kappa", FIGURE))
+_IN_SHORT: Final = (*_WHO, _N, _VOTES, _SAME, Column("kappa", "Kappa", FIGURE), _TOO_FEW)
 _DISAGREEMENTS: Final = (
     Column("query", "Query", link="link"),
     Column("item", "What"),
@@ -101,8 +105,12 @@ _REPLACED: Final = (
     ),
     Column("p_clustered", "p, by query", P_VALUE, "Like p, published, but things of one query depend on each other."),
 )
-_CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall's tau-b"}
+_CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman's rho", "kendall": "Kendall's tau-b"}
 _LIMITS: Final = "About 95% of all differences lie between the limits of agreement."
+_SAME_THINGS: Final = (
+    "Both orders are of the things that both judged, a tie half a win. Kendall's tau of two ways of scoring is another "
+    "figure: of all games and all votes."
+)
 _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
     "agreement": ("Agreement with {whom}", COEFFICIENTS),
     "correlation": ("Correlation with {whom}", [*correlation_columns(_CORRELATIONS)]),
@@ -111,10 +119,10 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
         (_BIAS, Column("lower", "Lower limit", SIGNED_2, _LIMITS), Column("upper", "Upper limit", SIGNED_2, _LIMITS)),
     ),
     "leaderboards": (
-        "Leaderboards of judge and people",
+        "Orders of the agents by judge and by people, on the things that both judged",
         (
             Column("leaderboard_agents", "Agents", COUNT),
-            *correlation_columns({"leaderboard_kendall": "Kendall's tau-b", "leaderboard_spearman": "Spearman"}),
+            *correlation_columns({"leaderboard_kendall": "Tau of these", "leaderboard_spearman": "Rho of these"}),
         ),
     ),
     "places": (
@@ -123,7 +131,7 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
             Column("verdicts", "Verdicts", COUNT),
             Column("tie_rate", "Ties", PERCENT),
             Column("both_orders", "Both orders", COUNT, "Games judged in both orders."),
-            Column("order_agreement", "Same in both", PERCENT, "One outcome, whichever answer is first.", INTERVAL),
+            ORDERS_AGREE,
             Column("first_share", "First shown wins", PERCENT, "Of verdicts with a winner.", INTERVAL),
         ),
     ),
@@ -159,9 +167,20 @@ def people_blocks(comparisons: Sequence[Comparison]) -> list[Block]:
 
 
 def votes_picture(comparisons: Sequence[Comparison]) -> list[Whiskers]:
-    return of_table(
-        in_short(comparisons), _LOOKS, "votes alike", _ALIKE, caption=f"{_ALIKE} {_MEASURED}", names=len(_WHO)
-    )
+    caption = " ".join([_ALIKE, _MEASURED, *_not_drawn(comparisons)])
+    return of_table(in_short(comparisons), _LOOKS, "votes alike", _ALIKE, caption=caption, names=len(_WHO))
+
+
+def too_few(judge: JudgeAgainstPeople) -> str:
+    """Say that the agreement is on too few things, with their number; empty if they are enough."""
+    if judge.queries >= FEW_QUERIES:
+        return ""
+    return f"too few: {counted(judge.n, 'thing')} of {counted(judge.queries, *UNITS[judge.unit])}"
+
+
+def _not_drawn(comparisons: Sequence[Comparison]) -> list[str]:
+    named = [f"{judge.named} ({words})" for judge in judges_of(comparisons) if (words := too_few(judge))]
+    return [f"Not drawn: {listed(named, _MOST_NAMED)}."] if named else []
 
 
 def among_table(comparisons: Sequence[Comparison]) -> Table:
@@ -313,12 +332,23 @@ def _off(comparisons: Sequence[Comparison]) -> tuple[list[str], int]:
 
 def against_people(comparisons: Sequence[Comparison]) -> Table:
     keys = dict.fromkeys(chain.from_iterable(map(judge_figures, judges_of(comparisons))))
-    columns = [*(replace(column, programs=False) for column in _AGAINST), *(Column(key, "") for key in keys)]
-    return Table("judges-against-people", "Judges against people", columns, [*_rows(comparisons)])
+    against = [*_AGAINST, *([_TOO_FEW] if any(map(too_few, judges_of(comparisons))) else [])]
+    shown = [replace(column, key=f"{_SHOWN}{column.key}", programs=False) for column in against]
+    rows = [
+        {**row, **{f"{_SHOWN}{key}": value for key, value in own.items()}}
+        for row, own in zip(_rows(comparisons), _enough(comparisons), strict=True)
+    ]
+    columns = [*shown, *(Column(key, "") for key in keys)]
+    return Table("judges-against-people", "Judges against people", columns, rows)
 
 
 def in_short(comparisons: Sequence[Comparison]) -> Table:
-    return replace(against_people(comparisons), name="judges-in-short", columns=_IN_SHORT)
+    several = (own.people.repeated for own in comparisons for _ in own.judges)
+    rows = [
+        row if repeated >= FEW_QUERIES else {**row, "same": None, "same_low": None, "same_high": None}
+        for row, repeated in zip(_enough(comparisons), several, strict=True)
+    ]
+    return Table("judges-in-short", "Judges against people", _IN_SHORT, rows)
 
 
 def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Table]:
@@ -332,7 +362,7 @@ def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Tab
     for name, (title, columns) in _TABLES.items():
         known = [row for row in rows if any(column.value(row) is not None for column in columns)]
         if known:
-            notes = [ORDERS] if name == "leaderboards" else []
+            notes = [_SAME_THINGS, ORDERS] if name == "leaderboards" else []
             tables.append(Table(name, title.format(whom=whom), (*_WHO, *columns), known, notes))
     return [*tables, *alternative_table(judges_of(comparisons)), *confusions(comparisons)]
 
@@ -427,6 +457,14 @@ def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
     return flat(row) | flat(judge.orders or {})
 
 
+def _enough(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
+    """The rows of ``_rows`` without the figures that too few things are behind; they say so instead."""
+    for judge, row in zip(judges_of(comparisons), _rows(comparisons), strict=True):
+        words = too_few(judge)
+        known = {key: row.get(key) for key in ("judge", "what", "n", "coverage")} if words else row
+        yield known | {"too_few": words or None}
+
+
 def _rows(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
     for comparison in comparisons:
         for judge in comparison.judges.values():
@@ -459,8 +497,8 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
     for name, judge in comparison.judges.items():
         if outside := outside_scale(judge):
             yield f"{label}{name}: {outside}"
-        if judge.queries < FEW_QUERIES:
-            yield f"{label}{name}: {counted(judge.queries, *UNITS[judge.unit])} in common: intervals are rough"
+        if too_few(judge):
+            yield f"{label}{name}: {too_few(judge)}: no agreement can be told from these"
 
 
 def _of_panel(gain: PanelGain, judges: int) -> Iterator[str]:

@@ -13,11 +13,12 @@ from msgspec import field
 from msgspec.structs import asdict, replace
 
 from arena.boards.nuggets import support_words
+from arena.boards.quantities import WON, quantity
 from arena.data.dataset import groupings
-from arena.present.blocks import Board, Figure, Figures, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted, listed
+from arena.present.blocks import Board, Figure, Figures, Remarks, Section, estimated
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, Number, clipped, counted, listed
 from arena.present.picture import Matrix, MatrixCell, nowhere
-from arena.present.table import INTERVAL, Column, Table, TableRow, plain
+from arena.present.table import Column, Table, TableRow, plain
 from arena.ratings.results import Ratings
 from arena.ratings.separation import GamesOfAgent, QueryFigures, Standings, Unlike, divided, separations, standings
 from arena.results.cache import Cache, cached_games
@@ -29,10 +30,10 @@ from judges.types import Query
 from retrieval_eval.nuggets.types import Assignment, Support
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.scores import Scores
 
 _LONGEST, _LONGEST_TEXT = 80, 200
 _QUERY = (Column("query_id", "Query", link="to"), Column("text", "Text", link="to"))
-_SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
 _SEPARATION = (
     "Separation: spread of the agents' shares of points on the query, times their correlation with the shares on all "
     "others. Between queries that are alike it differs too, and is below 0 on some: only those marked as beyond chance "
@@ -44,16 +45,9 @@ _STANDING_OUT: Final[Mapping[Unlike, tuple[str, str]]] = {
     "more": ("separates the agents more than the others do,", "separate the agents more than the others do,"),
     "reversed": ("turns the order of the others round,", "turn the order of the others round,"),
 }
-GAMES, EXAM, NUGGETS, GRADE = "games", "EXAM", "vital nuggets", "mean grade"
-"""Kinds of score that an agent has on a query: share of points in games, share of the exam's items covered, share of
-vital nuggets stated in full, and mean grade over the criteria."""
+KINDS: Final = ("cover", "v_strict", "criteria")
+"""Names of the scores besides the win rate that an agent has on a query."""
 _WHOLE: Final = Number(0, factor=100)
-_NAMES: Final[Mapping[str, tuple[str, str]]] = {
-    GAMES: ("Share of points", "A win counts 1, a tie half."),
-    EXAM: ("EXAM", "Share of the exam's items that the answer covers."),
-    NUGGETS: ("Vital nuggets", "Share of the vital nuggets that the answer states whole."),
-    GRADE: ("Mean grade", "Mean over the criteria."),
-}
 _STATED: Final[Mapping[Support | None, MatrixCell]] = {
     Support.FULL: MatrixCell("●", 1),
     Support.PARTIAL: MatrixCell("◐", 0.4),
@@ -72,7 +66,8 @@ class QueryBoard(Board, frozen=True, eq=False):
     Attributes:
         verdicts: numbers of existing and of planned verdicts, by query id; each order of a game has one verdict.
         silent: pairs of a query and an agent that gave no answer to it.
-        scores: scores other than games, by kind, then by query and agent.
+        scores: scores of answers, by name of the score, then by query and agent.
+        methods: these scores with their means over the queries, where an agent without an answer may score 0.
     """
 
     queries: Mapping[str, Query]
@@ -81,6 +76,7 @@ class QueryBoard(Board, frozen=True, eq=False):
     silent: frozenset[tuple[str, str]]
     scores: Mapping[str, Mapping[tuple[str, str], float]]
     labels: Mapping[str, QueryLabels] = field(default_factory=dict)
+    methods: Mapping[str, Scores] = field(default_factory=dict)
 
     @property
     def by_separation(self) -> list[QueryFigures]:
@@ -101,7 +97,7 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        return (*([GAMES] if any(figures.games for figures in self.standings.figures) else []), *self.scores)
+        return (*([WON] if any(figures.games for figures in self.standings.figures) else []), *self.scores)
 
     def of_group(self, column: str, value: str) -> QueryBoard:
         places = [row for row, query in enumerate(self.queries.values()) if query.metadata.get(column) == value]
@@ -113,7 +109,7 @@ class QueryBoard(Board, frozen=True, eq=False):
     def measured(self, kind: str) -> tuple[Floats, Floats]:
         """Sums and numbers of each agent's scores of one kind on each query; shape (queries, agents) each."""
         games = self.standings
-        if kind == GAMES:
+        if kind == WON:
             return games.won + games.tied / 2, games.won + games.tied + games.lost
         scores = self.scores[kind]
         values = np.array(
@@ -122,6 +118,13 @@ class QueryBoard(Board, frozen=True, eq=False):
         ).reshape(len(games.queries), len(games.agents))
         scored = np.isfinite(values)
         return np.where(scored, values, 0), scored.astype(np.float64)
+
+    def means(self, kind: str) -> Mapping[str, Estimate]:
+        """Each agent's mean over these queries, as on the leaderboard; for the win rate, over all games on them."""
+        if kind == WON:
+            rows = range(len(self.standings.queries))
+            return {agent: self.standings.together(agent, rows).estimate for agent in self.standings.agents}
+        return self.methods[kind].among(self.standings.queries).means
 
     def separating(self, kind: str) -> list[str]:
         """Ids of the queries, first those that separate the agents most by this kind of score.
@@ -138,9 +141,10 @@ class QueryBoard(Board, frozen=True, eq=False):
         The first row is the mean over all queries. ``link`` gives the addresses that names and cells link to.
         """
         points, played = self.measured(kind)
-        values, overall = divided(points, played), divided(points.sum(axis=0), played.sum(axis=0))
+        values, means = divided(points, played), self.means(kind)
+        overall = np.array([means[agent].value if agent in means else None for agent in self.standings.agents], float)
         span = max(1.0, float(np.ptp(values[np.isfinite(values)]))) if np.isfinite(values).any() else 1.0
-        form = FIGURE if kind == GRADE else _WHOLE
+        form = _WHOLE if kind == WON else quantity(kind).form
         column = {agent: index for index, agent in enumerate(self.standings.agents)}
         row = {query_id: index for index, query_id in enumerate(self.standings.queries)}
         labels = {query_id: self.label(query_id) for query_id in query_ids}
@@ -152,17 +156,18 @@ class QueryBoard(Board, frozen=True, eq=False):
                 if np.isfinite(value := scores[column[agent]]):
                     strength = float(np.clip(2 * (value - scored.mean()) / span, -1, 1))
                     description = f"{agent}, {query_id or total}: {form.write(value)}"
-                    if kind == GAMES:
+                    if kind == WON:
                         counts = played[row[query_id]] if query_id else played.sum(axis=0)
-                        description += f"% of the points of {counted(counts[column[agent]], 'game')}"
+                        description += f"% of {counted(counts[column[agent]], 'game')}"
                     cells[name, agent] = MatrixCell(
                         form.write(value), strength, tooltip=description, bold=not query_id, link=link(query_id, agent)
                     )
-        heading, meaning = _NAMES[kind]
+        heading, meaning = quantity(kind).title, quantity(kind).meaning
         caption = (
             f"{heading}{', in percent' * (form is _WHOLE)}. {meaning} Blue: above the mean of the query's agents; "
-            "orange: below. Queries are sorted by separation, largest first; the order may be chance."
-        )
+            "orange: below. Queries are sorted by separation, largest first; the order may be chance. "
+            f"{self._level(kind)}"
+        ).strip()
         links = {name: link(query_id, "") for query_id, name in labels.items()}
         links |= {agent: link("", agent) for agent in agents}
         rows = [total, *labels.values()]
@@ -173,22 +178,23 @@ class QueryBoard(Board, frozen=True, eq=False):
         return [*rated, *(agent for agent in self.standings.agents if agent not in rated)]
 
     def scores_of(self, agent: str, ratings: Ratings | None = None) -> Figures:
-        column, figures = self.standings.agents.index(agent), list[Figure]()
+        figures, column = list[Figure](), self.standings.agents.index(agent)
+
+        def played(kind: str) -> Floats:
+            return self.measured(kind)[1][:, column]
+
         for row in ratings.agents if ratings else ():
             if row.agent == agent:
                 place = f"Rank {row.rank} of {len(ratings.agents)}." if ratings and row.rank else ""
-                figures.append(Figure("Rating", row.bt, POINTS, place, row.bt_low, row.bt_high))
+                rating = quantity("bradley_terry")
+                figures.append(Figure(rating.title, row.bt, rating.form, place, row.bt_low, row.bt_high))
         for kind in self.kinds:
-            points, played = self.measured(kind)
-            means = divided(points.sum(axis=0), played.sum(axis=0))
-            if np.isfinite(means[column]):
-                better = int((means > means[column]).sum())
-                scored, on = int(np.isfinite(means).sum()), int((played[:, column] > 0).sum())
-                of = f"Place {1 + better} of {scored}, on {on:,} queries."
-                name, form = _NAMES[kind][0], _form(kind)
-                agent_points = points[:, column], played[:, column]
-                interval = None if kind == GRADE else self.standings.interval(*agent_points, means=kind != GAMES)
-                figures.append(Figure(name, float(means[column]), form, of, *(interval or (None, None))))
+            means = {name: mean for name, mean in self.means(kind).items() if mean.value is not None}
+            if agent in means:
+                mean, values = means[agent], [other.value or 0.0 for other in means.values()]
+                better, on = sum(value > (mean.value or 0.0) for value in values), int((played(kind) > 0).sum())
+                of = f"Place {1 + better} of {len(values)}, on {counted(on, 'query', 'queries')}."
+                figures.append(estimated(quantity(kind).title, mean, quantity(kind).form, of))
         return Figures(figures)
 
     def failures(self, agent: str) -> list[dict[str, Any]]:
@@ -241,16 +247,27 @@ class QueryBoard(Board, frozen=True, eq=False):
         separated = [figures for figures in self.by_separation if figures.separation is not None]
         if not separated:
             return ""
+        level = [figures for figures in separated if figures.spread == 0]
+        if len(level) == len(separated):
+            return self._level(WON)
         sentences = []
         for kind, verbs in _STANDING_OUT.items():
-            names = [figures.query_id for figures in separated if figures.beyond_chance == kind]
+            names = [own.query_id for own in separated if own.beyond_chance == kind and own.spread]
             if names:
                 sentences.append(f"{listed(names, _NAMED)} {verbs[len(names) > 1]} by more than chance.")
         if not sentences:
             sentences = [f"None of {counted(len(separated), 'query', 'queries')} stands out by more than chance."]
-        if level := sum(figures.spread == 0 for figures in separated):
-            sentences.append(f"On {level:,} of {len(separated):,} all agents score the same.")
-        return " ".join(sentences)
+        return " ".join(filter(None, [*sentences, self._level(WON)]))
+
+    def _level(self, kind: str) -> str:
+        """Say on how many queries all agents have the same score of this kind; empty if on none."""
+        spread, _ = separations(*self.measured(kind))
+        level, known, title = int((spread == 0).sum()), int(np.isfinite(spread).sum()), quantity(kind).title
+        if not level:
+            return ""
+        if level < known:
+            return f"On {level:,} of {known:,} all agents have the same {title}."
+        return f"On {known:,} of {known:,} all agents have the same {title}: none of these queries tells them apart."
 
     @property
     def missing(self) -> str:
@@ -291,8 +308,8 @@ class QueryBoard(Board, frozen=True, eq=False):
         ]
         columns = (
             *_QUERY,
-            _SHARE,
-            Column("elsewhere", "Elsewhere", PERCENT, "The agent's share of points on all other queries."),
+            quantity(WON).column(),
+            Column("elsewhere", "Elsewhere", PERCENT, "The agent's win rate on all other queries."),
             Column("lost", "Lost", ALIGNED, "Games lost, of those played on the query.", link="to_games"),
             Column("answer", "Answer"),
             *self._scores(),
@@ -302,7 +319,7 @@ class QueryBoard(Board, frozen=True, eq=False):
     def groups_table(self, column: str, agents: Sequence[str]) -> Table:
         rows = [
             {**line, "group": clipped(line["value"], _LONGEST) or "(none)", "agent": agent, **record.counts()}
-            | {"share": Estimate(record.share, record.low, record.high)}
+            | {"share": record.estimate}
             for line in self.by_group(column)
             for agent, record in ((agent, line["agents"][agent]) for agent in agents)
         ]
@@ -312,7 +329,7 @@ class QueryBoard(Board, frozen=True, eq=False):
             Column("queries", "Queries", COUNT),
             Column("separation", "Separation", FIGURE, "Mean over the queries of the group."),
             Column("games", "Games", COUNT),
-            replace(_SHARE, interval=INTERVAL),
+            quantity(WON).column(interval=True),
         )
         notes = ["With few queries in a group, its shares may be chance: see their intervals."]
         return Table("groups-of-queries", "", columns, rows, notes)
@@ -344,17 +361,17 @@ class QueryBoard(Board, frozen=True, eq=False):
         ]
         columns = (
             Column("agent", "Agent", link="to"),
-            _SHARE,
+            quantity(WON).column(),
             Column("games", "Games", COUNT, link="to_games"),
             *self._scores(),
         )
         return Table("agents-on-query", "", columns, rows)
 
     def scores_line(self, query_id: str, agent: str) -> str:
-        values = {GAMES: self.standings.on(self.standings.queries.index(query_id), agent).share}
+        values = {WON: self.standings.on(self.standings.queries.index(query_id), agent).share}
         values |= {kind: by_answer.get((query_id, agent)) for kind, by_answer in self.scores.items()}
         known = ((kind, value) for kind in self.kinds if (value := values[kind]) is not None)
-        return " · ".join(f"{_NAMES[kind][0]} {_form(kind).write(value)}" for kind, value in known)
+        return " · ".join(f"{quantity(kind).title} {quantity(kind).form.write(value)}" for kind, value in known)
 
     def label(self, query_id: str) -> str:
         return label_of_query(query_id, self.queries[query_id])
@@ -385,15 +402,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return clipped(self.queries[query_id].text, _LONGEST_TEXT)
 
     def _scores(self) -> Iterator[Column]:
-        return (Column(name, _NAMES[name][0], _form(name), _NAMES[name][1]) for name in self.scores)
-
-
-def _form(kind: str) -> Number:
-    return FIGURE if kind == GRADE else PERCENT
-
-
-def heading_of(kind: str) -> str:
-    return _NAMES[kind][0]
+        return (quantity(name).column(name) for name in self.scores)
 
 
 def label_of_query(query_id: str, query: Query) -> str:
@@ -427,10 +436,11 @@ def _computed(store: Store, tournament: str) -> QueryBoard:
     verdicts = games.verdicts() if games.judged.any() else None
     all_standings = standings(verdicts, list(queries), sorted({*agents, *games.agents}), settings.win_and_tie)
     silent = frozenset(key for key in product(all_standings.queries, all_standings.agents) if key not in answered)
-    cells = {scores.name: scores.cells() for scores in answer_scores(store, tournament)}
+    methods = {scores.name: scores for scores in answer_scores(store, tournament)}
+    cells = {name: scores.cells() for name, scores in methods.items()}
     if "v_strict" in cells:  # a missing answer scores 0 there
         cells["v_strict"] = {key: score for key, score in cells["v_strict"].items() if key in answered}
-    scores = {kind: cells.get(name) for kind, name in ((EXAM, "cover"), (NUGGETS, "v_strict"), (GRADE, "criteria"))}
+    scores = {name: cells.get(name) for name in KINDS}
     return QueryBoard(
         queries,
         games.coverage_by_query(),
@@ -438,6 +448,7 @@ def _computed(store: Store, tournament: str) -> QueryBoard:
         silent,
         {name: by_answer for name, by_answer in scores.items() if by_answer},
         query_labels(store, tournament),
+        methods,
     )
 
 

@@ -226,5 +226,7 @@ def _numbers(verdict_file: ImportedVerdicts, column: str, *, log: bool) -> Float
 def _extra(verdict_file: ImportedVerdicts, column: str) -> Texts:
     if column not in verdict_file.further:
         names = ", ".join(sorted(verdict_file.further)) or "none"
-        raise InputError(f"{verdict_file.path}: has no further column {column!r}; its further columns: {names}")
+        raise InputError(
+            f"{verdict_file.path}: has no column {column!r} besides those of the verdicts; its other columns: {names}"
+        )
     return verdict_file.further[column]

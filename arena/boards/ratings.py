@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, judge_changes, to_tell_apart
 from arena.boards.left_out_judges import finding, judge_tables, more_needed
+from arena.boards.quantities import quantity
 from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
@@ -176,11 +177,11 @@ def ratings_section(
 
 
 def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
-    level = f"{ratings.settings.level:.0%}"
+    level, rating = f"{ratings.settings.level:.0%}", quantity("bradley_terry")
     columns = [
         Column("agent", "Agent"),
         Column("rank", "Rank", COUNT, interval=f"Ranks ({level})"),
-        Column("bt", "Bradley-Terry", POINTS, interval=f"{level} interval", programs=False),
+        replace(rating.column(), interval=f"{level} interval", programs=False),
         Column("group", "Group"),
         Column("elo", "Elo", POINTS),
         Column("elo_order_sd", "Order noise", POINTS),
@@ -196,6 +197,7 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
         for flag in row.flags:
             flagged.setdefault(FLAGS.get(flag, flag), []).append(row.agent)
     notes = [f"Read with care, {why}: {listed(agents, _NAMED)}." for why, agents in flagged.items()]
+    notes.insert(0, f"{rating.title}: Bradley-Terry, in points.")
     return Table(name, "", columns, [asdict(row) for row in ratings.agents], notes)
 
 

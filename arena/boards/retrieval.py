@@ -14,10 +14,12 @@ from arena.boards.metrics import (
     rankings,
     share_labelled,
 )
+from arena.boards.quantities import quantity
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import INTERVAL, Column, Table, TableRow, fields, flat, plain
+from arena.present.table import Column, Table, TableRow, fields, flat, plain
 from arena.results.documents import LabelSource, RetrievalBoard
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 if TYPE_CHECKING:
     from arena.results.documents import CitationBoard
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 _CITATIONS: Final = (
     Column("agent", "Agent"),
-    Column("precision", "Precision", FIGURE, "Share of the labelled documents cited that are relevant.", INTERVAL),
+    quantity("citation_precision").column("precision", interval=True),
     Column("queries", "Queries", COUNT, "Those on which precision is defined."),
     Column("uncited", "Cite nothing", COUNT, "Answers that cite nothing; they are in no mean."),
     Column("unlabelled", "No label", COUNT, "Answers that cite only documents without a label; they are in no mean."),
@@ -256,9 +258,14 @@ class Retrieval(Board, frozen=True):
             return [Remarks(["Not known: no document has both a label of people and one of the judge."])]
         labelled = f"{agreement.n + agreement.first_only:,} that people labelled"
         share = PERCENT.write(share_labelled(agreement))
+        remarks = [f"Documents with both labels: {agreement.n:,} of the {labelled} ({share})."]
+        few = agreement.queries < FEW_QUERIES
+        if few:
+            queries = counted(agreement.queries, "query", "queries")
+            remarks.append(f"Too few to tell how far both agree: {counted(agreement.n, 'document')} of {queries}.")
         blocks: list[Block] = [
-            Remarks([f"Documents with both labels: {agreement.n:,} of the {labelled} ({share})."]),
-            coefficients(agreement),
+            Remarks(remarks),
+            *([] if few else [coefficients(agreement)]),
             confusion(agreement, "What is taken for what", "People", "judge"),
         ]
         if len(self.board.judges) > 1:

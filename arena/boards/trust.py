@@ -6,6 +6,7 @@ The thresholds are rules of thumb; each finding states its threshold. No thresho
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -49,6 +50,7 @@ _CARRIED_BY: Final = 0.02
 """Share of the queries, at least two, whose removal must not change the leader; otherwise a trust check fails."""
 _NAMED: Final = 5
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
+_TALLY: Final[Mapping[Status, str]] = {"passed": "passed", "failed": "failed", "unknown": "not_known"}
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
 _FIRST_PLACE: Final = (0.45, 0.55)
@@ -191,10 +193,18 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
 
 
 def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
+    """How many checks passed, failed and are not known, which add up to all; then the names of the checks ``named``."""
     others = (f" {_STATUS[status]}: {names}." for status in named if (names := names_of(checks, status)))
-    number, unknown = (sum(check.status == status for check in checks) for status in ("passed", "unknown"))
-    count = f" Not known: {unknown}." if "failed" in named and "unknown" not in named and unknown else ""
-    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}{count}"
+    counts = tally(checks)
+    more = [f"{counts[key]} {key.replace('_', ' ')}" for key in ("failed", "not_known") if counts[key]]
+    sentence = ", ".join([f"{counts['passed']} of {counts['checks']} trust checks passed", *more])
+    return f"{sentence}.{''.join(others)}"
+
+
+def tally(checks: Sequence[Check]) -> dict[str, int]:
+    """Numbers of checks, and of those that passed, failed and are not known."""
+    counts = Counter(check.status for check in checks)
+    return {"checks": len(checks), **{key: counts[status] for status, key in _TALLY.items()}}
 
 
 def names_of(checks: Sequence[Check], status: Status) -> str:

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import scipy
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.calibration import ItemKey, ItemMeans
@@ -38,7 +39,7 @@ from arena.calibration.votes import ONE_MEAN, Level, Values
 from arena.ratings.likelihood import reachable
 from judges.errors import InputError
 from retrieval_eval.stats import Floats
-from retrieval_eval.stats.bootstrap import numbered
+from retrieval_eval.stats.bootstrap import numbered, ratio_estimate, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 Places: TypeAlias = NDArray[np.int64]
@@ -109,7 +110,10 @@ def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
     """
     table = _GameArrays.of(games)
     if not table.has_maximum(table.f, np.ones(table.f.size, np.bool_)):
-        raise InputError("the judge's games give no ratings: some agents only win or only lose against the others")
+        raise InputError(
+            "the judge's games give no ratings, since some agents only win or only lose against the others; "
+            "judge more queries"
+        )
     judge_strengths, all_converged = table.fit(1.0, judge_alone=True)
     people_ratings = None
     if table.has_maximum(table.y, table.labelled):
@@ -166,7 +170,7 @@ class _GameArrays(Struct, frozen=True, eq=False):
         agent_index = {name: index for index, name in enumerate(agents)}
         labelled = np.array([game.people is not None for game in games], np.bool_)
         if not labelled.any():
-            raise InputError("people judged none of the judge's games, so nothing can be corrected")
+            raise InputError("people judged none of the judge's games; have people judge some of them")
         return cls(
             agents,
             np.array([agent_index[game.a] for game in games]),
@@ -336,7 +340,7 @@ def estimates(
     labelled = [key for key, has_label in zip(items, is_labelled, strict=True) if has_label]
     if chances and (missing := sum(key not in chances for key in labelled)):
         raise InputError(
-            f"column 'probability': missing for {missing:,} of {len(labelled):,} labelled things; "
+            f"column 'probability': missing for {missing:,} of {len(labelled):,} labelled items; "
             "give the probability with every label, or with none"
         )
     queries = [query_id for query_id, _ in items]
@@ -373,8 +377,18 @@ def _figures(
         ):
             refused[name] = reason
         else:
-            figures[name] = corrected_mean(judge_scores, people_scores, queries, probabilities, means.ends)
+            figure = corrected_mean(judge_scores, people_scores, queries, probabilities, means.ends)
+            figures[name] = replace(figure, judge=_alone(level, judge_scores, queries, figure.ends))
     return figures, refused
+
+
+def _alone(level: Level, scores: Sequence[float], queries: Sequence[str], ends: tuple[float, float]) -> Estimate:
+    """The judge's mean with the interval that such a figure has on the leaderboard."""
+    if ends[0] == ends[1]:
+        return Estimate(ends[0])
+    unit = numbered(queries)
+    parts, wholes = np.bincount(unit, scores).astype(np.float64), np.bincount(unit).astype(np.float64)
+    return share_estimate(parts, wholes) if level == "verdicts" else ratio_estimate(parts, wholes, ends)
 
 
 def _not_random(

@@ -22,7 +22,8 @@ BankFile = Annotated[
     Path,
     typer.Argument(
         metavar="BANK",
-        help="file of a test bank: the workbench's .jsonl.gz, .yaml, a table (qid, question), or nuggets",
+        help="file of a test bank: .jsonl.gz of the Rubric-Grading Workbench, .yaml, a table (qid, question), "
+        "or nuggets",
     ),
 ]
 Secret = Annotated[bool, typer.Option("--secret", help="also write secret items of the test bank and their grades")]
@@ -71,12 +72,16 @@ def bank_diff(
 
 def convert_bank(
     file: Annotated[
-        Path, typer.Argument(metavar="BANK", help="file of a test bank: the workbench's .jsonl.gz, .yaml, or a table")
+        Path,
+        typer.Argument(
+            metavar="BANK", help="file of a test bank: the Rubric-Grading Workbench's .jsonl.gz, .yaml, or a table"
+        ),
     ],
     out: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", help="output file: .jsonl.gz (for the workbench), .yaml, .csv, .tsv, .jsonl or .parquet"
+            metavar="OUT",
+            help="output file: .jsonl.gz (for the Rubric-Grading Workbench), .yaml, .csv, .tsv, .jsonl or .parquet",
         ),
     ],
     secret: Secret = False,
@@ -95,7 +100,10 @@ def convert_bank(
 
 def convert_tables(
     file: Annotated[
-        Path, typer.Argument(metavar="GRADED", help="file of graded passages, as the workbench writes it: .jsonl.gz")
+        Path,
+        typer.Argument(
+            metavar="GRADED", help="file of graded passages, as the Rubric-Grading Workbench writes it: .jsonl.gz"
+        ),
     ],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="new folder to write the tables into")],
     bank: Annotated[
@@ -103,7 +111,7 @@ def convert_tables(
     ] = None,
     secret: Secret = False,
 ) -> None:
-    """Write a graded file of the workbench as a folder of tables.
+    """Write a graded file of the Rubric-Grading Workbench as tables.
 
     The tables are documents, grades and labels; with --bank also queries and items. Secret items are left out without
     --secret.
@@ -119,20 +127,22 @@ def convert_workbench(
     out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz file to write")],
     bank: Annotated[Path | None, typer.Option(help="file of the test bank, which marks secret items")] = None,
     secret: Secret = False,
-    onto: Annotated[Path | None, typer.Option(help="workbench file to copy into OUT, with the grades added")] = None,
+    onto: Annotated[
+        Path | None, typer.Option(help="file of the Rubric-Grading Workbench to copy into OUT, with the grades added")
+    ] = None,
     documents: Annotated[
         Path | None, typer.Option(help="table with the passages' texts: qid, did, document, agent, rank")
     ] = None,
     min_grade: MinGrade = None,
 ) -> None:
-    """Write grades as a graded file of the workbench.
+    """Write grades as a file of the Rubric-Grading Workbench.
 
     If GRADES is a table, the texts of the passages come from --documents or --onto. Grades of secret items are left out
     without --secret.
     """
     _require_other(file, out)
     if ".jsonl" not in out.suffixes:
-        raise InputError(f"{out}: name a .jsonl.gz file; the workbench reads no other")
+        raise InputError(f"{out}: name a .jsonl.gz file; the Rubric-Grading Workbench reads no other")
     count, left_out = export_workbench(
         file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade
     )

@@ -47,7 +47,8 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="tournament, or tables of judges' results, to compare with people; without it, people compare agents",
+            help="tournament, or tables of judges' results, to compare with people; without either, "
+            "agents are compared by people's grades",
         ),
     ] = None,
     people: Annotated[
@@ -111,7 +112,7 @@ def calibrate(
         bool, _label_option("--estimates", help="show means, win rates and ratings corrected by people's labels")
     ] = False,
     width: Annotated[
-        float | None, _label_option(help="show how many labels by people make the intervals of --estimates this narrow")
+        float | None, _label_option(help="show how many labels by people --estimates needs for intervals of this width")
     ] = None,
     label_next: Annotated[
         int, _label_option("--next", min=0, help="number of items to list that people should label next")

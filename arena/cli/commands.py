@@ -71,8 +71,8 @@ _CONVERT: Final = CommandGroup(
     "Write a test bank or grades in another format.",
     {
         "bank": Command("bank", "Write a test bank in another format."),
-        "tables": Command("bank", "Write a graded file of the workbench as a folder of tables."),
-        "workbench": Command("bank", "Write grades as a graded file of the workbench."),
+        "tables": Command("bank", "Write a graded file of the Rubric-Grading Workbench as tables."),
+        "workbench": Command("bank", "Write grades as a file of the Rubric-Grading Workbench."),
     },
 )
 _EXAM: Final = CommandGroup(

@@ -88,7 +88,7 @@ def exam_score(
     alpha: Annotated[float, typer.Option(min=0, max=1, help="parameter alpha of alpha-nDCG")] = 0.5,
     compat: Annotated[
         Literal["workbench"] | None,
-        typer.Option(help="compute scores as the code of the EXAM workbench does, to reproduce its figures"),
+        typer.Option(help="compute scores as the code of the Rubric-Grading Workbench does, to reproduce its figures"),
     ] = None,
     items: Items = None,
     llm: Llm = None,
@@ -156,7 +156,8 @@ def exam_agreement(
         Path,
         typer.Argument(
             metavar="GRADES",
-            help="file of grades: the workbench's graded jsonl.gz, a table, or qrels of predicted labels",
+            help="file of grades: graded jsonl.gz of the Rubric-Grading Workbench, a table, "
+            "or qrels of predicted labels",
         ),
     ],
     qrels: PeoplesLabels = None,

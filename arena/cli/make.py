@@ -148,7 +148,10 @@ def make_grades(
     config: Config,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="also write the grades to this file: a .csv, or the workbench's .jsonl.gz"),
+        typer.Option(
+            metavar="FILE",
+            help="also write the grades to this file: a .csv, or the Rubric-Grading Workbench's .jsonl.gz",
+        ),
     ] = None,
     secret: Annotated[
         bool, typer.Option("--secret", help="also write the grades by secret items of the test bank")

@@ -34,7 +34,10 @@ JsonForm = Annotated[
     Literal["table", "json"], typer.Option("--format", help="output format: table for people, json for programs")
 ]
 Details = Annotated[
-    bool, typer.Option("--details", help="print every table: neighbours, judges, grades, documents, costs, coverage")
+    bool,
+    typer.Option(
+        "--details", help="print every table: neighbouring agents, judges, grades, documents, costs, coverage"
+    ),
 ]
 reading_option = partial(typer.Option, rich_help_panel="How tables are read")
 Values = Annotated[
@@ -93,7 +96,8 @@ _Section = TypeVar("_Section", bound="Section")
 GradesFile = Annotated[
     Path,
     typer.Argument(
-        metavar="GRADES", help="file of grades: the workbench's graded jsonl.gz, or a table qid, did, item, grade"
+        metavar="GRADES",
+        help="file of grades: the Rubric-Grading Workbench's graded jsonl.gz, or a table qid, did, item, grade",
     ),
 ]
 Runs = Annotated[

@@ -139,6 +139,6 @@ def _in_order(ratings: Ratings, method: RatingMethod) -> Ratings:
     elos = {row.agent: row.elo for row in ratings.agents if row.elo is not None}
     if len(elos) < len(ratings.agents):
         raise InputError(
-            "--method elo: there are no Elo ratings, since games are fractions or tournaments=0; leave --method out"
+            "--method elo: there are no Elo ratings of fractions of games or with tournaments=0; leave --method out"
         )
     return replace(ratings, agents=tuple(sorted(ratings.agents, key=lambda row: (-elos[row.agent], row.agent))))

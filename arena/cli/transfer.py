@@ -311,7 +311,7 @@ def _single_annotator(annotations: Sequence[Annotation], named: str | None, tour
         return named
     if not names:
         raise InputError(
-            f"{tournament}: nobody has given labels of this kind yet; add some with 'ragleague import votes'"
+            f"{tournament}: nobody has given labels of this kind (--kind) yet; add some with 'ragleague import votes'"
         )
     if named is None and len(names) == 1:
         return names[0]

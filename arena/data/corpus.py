@@ -181,7 +181,9 @@ def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
             value=next(iter(run.rankings)),
         )
     if SHARED in retrieving:
-        raise DataError(path, "to use runs, add a column 'agent' to the table of documents")
+        raise DataError(
+            path, "the table of documents must name the agents if there are runs; add a column 'agent' to it"
+        )
     if run.name in retrieving:
         raise DataError(
             path,
@@ -193,7 +195,9 @@ def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
     near = similar_name(run.name, answering)
     if alone and not near and not retrieving:
         return SHARED
-    raise DataError(path, f"this run's tag names no agent with answers; change the tag{near}", value=run.name)
+    raise DataError(
+        path, f"this run's tag names no agent with answers; change the tag to an agent's name{near}", value=run.name
+    )
 
 
 def _entries(data: Dataset, run: Run, agent: str, depth: int | None) -> list[Retrieved]:

@@ -118,7 +118,9 @@ def history(path: Path) -> list[Saved]:
     except OSError as error:
         raise DataError(log, f"cannot be read: {reason(error)}") from error
     except (ValueError, TypeError) as error:
-        raise DataError(log, "has a damaged line; repair or remove the line") from error
+        raise DataError(
+            log, "has a damaged line: not the JSON object of a saved change; repair or remove the line"
+        ) from error
 
 
 def history_folder(path: Path) -> Path:

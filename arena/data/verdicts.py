@@ -191,7 +191,8 @@ def read_verdicts(
     without = sum(len(part.places) for part, has in zip(read, with_query, strict=True) if not has)
     if any(with_query) and without:
         raise DataError(
-            path, f"{without:,} of {games.places.size:,} verdicts have no query id; give one to all games or to none"
+            path,
+            f"{without:,} of {games.places.size:,} verdicts have no query id; give all verdicts a query id, or none",
         )
     agents, (first, second) = in_order(games.first, games.second)
     _require_one_spelling(source, agents, first, second, games.places)

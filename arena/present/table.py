@@ -196,8 +196,6 @@ TERMS: Final[Mapping[str, str]] = {
     "Agrees with a vote": "How often the judge gives the same verdict as a person, in percent.",
     "Alpha": "Krippendorff's alpha: 1 is full agreement, 0 no more than chance.",
     "Alpha, ordinal": "Krippendorff's alpha of ordered labels: the farther apart two labels are, the more it counts.",
-    "Bradley-Terry": "Strength in points, fitted to all games together. An agent with 100 points more wins 64 % of the "
-    "decided games; with 400 more, 10 of 11.",
     "Beyond chance": "How a query differs from the others by more than chance: it separates the agents more, or its "
     "games reverse their order. Chance alone marks a query in at most 4 % of tournaments.",
     "Bias": "Mean of the judge's figures minus people's figures.",
@@ -230,7 +228,6 @@ TERMS: Final[Mapping[str, str]] = {
     "p, corrected": "Probability of so clear a difference between equally good agents, corrected for all pairs "
     "as the intervals are. A small value is significant.",
     "Pearson": "Pearson's correlation: 1 is a rising line, 0 unrelated, -1 a falling line.",
-    "Percent": "Share of its games against the other agent that the agent won, in percent.",
     "Query": "The question that all agents answered.",
     "Rank": "One more than the number of agents with a higher rating.",
     "Ranks (95%)": "Intervals that contain the true ranks of all agents at the same time, at 95% confidence.",
@@ -238,7 +235,6 @@ TERMS: Final[Mapping[str, str]] = {
     "Same label": "Share of the documents with both labels in which the two labels are equal.",
     "Separation": "Spread times agreement: how much larger the share of points on this query is for an agent one "
     "standard deviation better on all others. Chance alone puts some queries below 0.",
-    "Spearman": "Spearman's rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
     "Spearman's rho": "Rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
     "Spread": "Standard deviation of the agents' shares of points on the query; 0 if all are equal.",
     "Tied": "Rated games without a winner.",

@@ -107,7 +107,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         """Verdicts grouped by query, judge and unordered pair; an ``InputError`` if they do not name their query."""
         if self.query is None:
             raise InputError(
-                "the two orders of a game are matched by query: give all verdicts a query_id, or rate each one alone"
+                "the two orders of a game are matched by query: give all verdicts a query_id, or count each as one game"
             )
         low, high, size = np.minimum(self.a, self.b), np.maximum(self.a, self.b), len(self.agents)
         limit = len(self.queries or ()) * len(self.judges) * size**2

@@ -28,6 +28,7 @@ from arena.ratings.health import both_orders
 from arena.ratings.likelihood import NO_TIES, probabilities
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import Interval, share_interval
+from retrieval_eval.stats.estimate import Estimate
 
 _FEWEST_AGENTS = 3
 """Minimum number of agents for a correlation: with two it is always 1 or -1."""
@@ -105,6 +106,10 @@ class GamesOfAgent(Struct, frozen=True):
     @property
     def share(self) -> float | None:
         return (self.won + self.tied / 2) / self.games if self.games else None
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.share, self.low, self.high)
 
     def counts(self) -> dict[str, int | float | None]:
         return {name: getattr(self, name) for name in ("won", "tied", "lost", "games", "share")}

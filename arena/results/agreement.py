@@ -29,7 +29,7 @@ from arena.results.opinions import (
     verdict_opinions,
 )
 from arena.results.ratings import Group, of_group, rating_settings
-from arena.results.scores import PEOPLE, people_methods, people_scores, stored_methods
+from arena.results.scores import PEOPLE, enough, people_methods, people_scores, stored_methods
 from arena.results.table_agreement import (
     Calibration,
     OpinionFiles,
@@ -138,7 +138,7 @@ def calibrate_tournament(
         all_games = label_next is not None or settings.games == "ordered"
         opinions = _tournament_opinions(store, tournament, file_opinions, games, data, all_games=all_games)
         judge_figures = judges_alone(store, tournament, figures, games, data)
-        methods = [*stored_methods(store, tournament, games, data), *people_methods(opinions.people)]
+        methods = [*stored_methods(store, tournament, games, data), *people_methods(enough(opinions.people))]
         if opinions.outdated:
             notes.append(f"{opinions.outdated:,} annotations left out: their texts have changed since")
         notes.extend(f"{level}: people labelled only items that no judge judged; left out" for level in opinions.apart)

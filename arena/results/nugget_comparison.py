@@ -348,7 +348,7 @@ def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
             if not isinstance(record.get(name), int | float | None):
                 raise DataError(path, f"run {run!r}: {name!r} must be a number", value=str(record[name]))
     if all(record.get(numbers[0]) is None for record in runs.values()):
-        raise DataError(path, f"no run has a value of the score {numbers[0]!r}")
+        raise DataError(path, f"no run has a value of the score {numbers[0]!r}; choose another score with --score")
     return [Row(path, 1, {**record, "agent": run}) for run, record in runs.items()]
 
 

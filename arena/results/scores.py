@@ -26,9 +26,9 @@ from arena.results.nuggets import nugget_results
 from arena.results.outcomes import further_results, outcomes
 from arena.results.ratings import rating_settings
 from arena.store import Result, Store, Wanted
-from judges.types import Task
+from judges.types import Task, conversations
 from retrieval_eval.nuggets.scores import score_table
-from retrieval_eval.stats.bootstrap import Clusters, units_of, units_with
+from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of, units_with
 from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
@@ -48,12 +48,16 @@ def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iter
     """Yield scores of answers: mean grade, EXAM-Cover and V_strict; with ``every``, also the grades by criterion."""
     settings = store.settings(tournament)
     if settings.criteria is not None:
-        grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings)
+        grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings, _clusters(store, tournament))
         yield from (scores for scores in grades[: None if every else 1] if scores.seen().any())
     if (exam := stored_scores(store, tournament)) is not None:
         yield from exam.scores
     if (results := nugget_results(store, tournament)) is not None and results.banks:
         yield score_table(results.assignments, list(results.banks), results.clusters).scores[0]
+
+
+def _clusters(store: Store, tournament: str) -> Clusters:
+    return conversations(store.queries(tournament).values())
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:
@@ -65,6 +69,17 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
     if labels or store.is_labelled(tournament):
         methods += _retrieval(labels, settings, data(), every=every)
     return methods
+
+
+def too_few(people: Opinions) -> dict[tuple[Level, str], int]:
+    """Numbers of queries of those opinions that are on too few to score agents by: a single vote would be a score."""
+    numbers = {key: len({opinion.query_id for opinion in opinions}) for key, opinions in people.items()}
+    return {key: number for key, number in numbers.items() if number < FEW_QUERIES}
+
+
+def enough(people: Opinions) -> Opinions:
+    few = too_few(people)
+    return {key: opinions for key, opinions in people.items() if key not in few}
 
 
 def people_methods(people: Opinions) -> list[Method]:

@@ -121,8 +121,8 @@ def calibrate_tables(
     if not judges.paths:
         if not tests:
             raise InputError(
-                f"{_kinds(people.paths, people_opinions)}: no grades of two agents to compare; "
-                "name the files of judges' opinions too"
+                f"{_kinds(people.paths, people_opinions)}: people gave no grades of two agents to compare; "
+                "to compare judges with people, name the files of judges' results too"
             )
         return Calibration(settings=settings, notes=tuple(people_notes), grade_tests=tests)
     sides = [key for key in judge_opinions if key not in people_opinions] + [

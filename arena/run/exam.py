@@ -170,7 +170,8 @@ def export_workbench(
         graded = _with_documents(graded, documents)
     if not graded.passages:
         raise InputError(
-            f"{file}: has no passage texts; name a table of texts with --documents, or a workbench file with --onto"
+            f"{file}: has no passage texts; name a table of texts with --documents, "
+            "or a file of the Rubric-Grading Workbench with --onto"
         )
     return write_workbench(out, to_workbench(graded, tau=level)), left_out
 

@@ -161,7 +161,10 @@ def _row(annotation: Annotation, number: int) -> dict[str, Any]:
 def _annotation(row: Any) -> Annotation:
     if row.kind not in KINDS:
         known = ", ".join(KINDS)
-        raise StoreError(f"annotation {row.annotation_id} in the store is of the kind {row.kind!r}; known are {known}")
+        raise StoreError(
+            f"annotation {row.annotation_id} in the store is of the kind {row.kind!r}; known are {known}; "
+            "install the package whose stage has it"
+        )
     return Annotation(
         row.kind,
         row.annotator,

@@ -232,11 +232,13 @@ def _restore_if_lost(engine: Engine, location: str, path: Path) -> None:
             _copy_to(connection.connection.dbapi_connection, destination)
         except (sqlite3.Error, OSError) as error:
             raise StoreError(
-                f"{location}: somebody removed it while it was in use, and it could not be restored: {error}"
+                f"{location}: somebody removed it while it was in use, and it could not be restored ({error}); "
+                "restore a copy, or run again to start a new one"
             ) from error
         if current is not None:
             raise StoreError(
-                f"{location}: somebody replaced it while it was in use; its content was saved to {destination}"
+                f"{location}: somebody replaced it while it was in use; its content was saved to {destination}; "
+                "name that file, or run again with the new one"
             )
         _restored_files.add(_device_and_inode(path))
         warning = f"{location}: somebody removed it while it was in use; it was restored with all its content"

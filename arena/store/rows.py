@@ -63,7 +63,7 @@ def tournament_number(connection: Connection, name: str) -> int:
     """
     number = connection.execute(select(TOURNAMENT.c.tournament_id).where(TOURNAMENT.c.name == name)).scalar()
     if number is None:
-        raise InputError(f"no tournament named {name!r} in this store")
+        raise InputError(f"no tournament named {name!r} in this store; check its name")
     return int(number)
 
 

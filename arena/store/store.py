@@ -284,9 +284,12 @@ class Store(Database):
         """
         names = self.rated_tournaments()
         if not names:
-            raise InputError("the store holds no tournament yet; 'ragleague run' fills it")
+            raise InputError(f"{self.location}: the store holds no tournament yet; 'ragleague run' fills it")
         if len(names) > 1:
-            raise InputError(f"the store holds several tournaments; name one: {', '.join(names)}")
+            raise InputError(
+                f"{self.location}: the store holds several tournaments; "
+                f"name one with --tournament (in Python: tournament=): {', '.join(names)}"
+            )
         return names[0]
 
     @retrying
@@ -357,7 +360,7 @@ class Store(Database):
         rows = TOURNAMENT.c
         begun = select(rows.tournament_id, rows.settings, rows.data_digest).where(rows.name == name)
         if (row := connection.execute(begun).first()) is None:
-            raise InputError(f"no tournament named {name!r} in this store")
+            raise InputError(f"{self.location}: no tournament named {name!r} in this store; check its name")
         if self._begun.get(name, tuple(row[1:])) != tuple(row[1:]):
             raise StoreError(
                 f"{self.location}: another run started tournament {name!r} with other settings or data; "

@@ -181,8 +181,9 @@ def _none(seen: Seen, _said: Said) -> bool | str:
 always(
     "explanation",
     r"explained: (?:How often a judge says what a person says, beside how often two people agree|The interval of a correlation of two orders) ?.*",
-    r"table: (?:Judges against people|People among themselves|Agreement with the consensus|Correlation with the consensus|Leaderboards of judge and people|Places|Judge minus people|May the judge take a person's place\?)",
-    r"row of (?:Correlation with the consensus|Leaderboards of judge and people): .*",
+    r"table: (?:Judges against people|People among themselves|Agreement with the consensus|Correlation with the consensus|Orders of the agents by judge and by people, on the things that both judged|Places|Judge minus people|May the judge take a person's place\?)",
+    r"explained: Both orders are of the things that both judged, a tie half a win\..*",
+    r"row of (?:Correlation with the consensus|Orders of the agents by judge and by people, on the things that both judged): .*",
 )
 
 _INTERVAL = r"[^|]*"
@@ -313,7 +314,7 @@ def _outside(seen: Seen, said: Said) -> bool | str:
     return (said["values"], said["l"], said["h"]) == (told, str(min(given)), str(max(given))) or told
 
 
-@claim("rough", rf"{JUDGE}: (?P<q>\d+) quer(?:y|ies) in common: intervals are rough")
+@claim("rough", rf"{JUDGE}: too few: \d+ things? of (?P<q>\d+) quer(?:y|ies): no agreement can be told from these")
 def _rough(seen: Seen, said: Said) -> bool | str:
     return int(said["q"]) == seen.count.queries(said["j"]) < FEW
 

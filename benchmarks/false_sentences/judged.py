@@ -32,8 +32,8 @@ from benchmarks.false_sentences.worlds import Recount
 
 MARGIN = 0.05
 TITLES: Mapping[str, str] = {
-    "pairwise": "Games won",
-    "criteria": "Criteria",
+    "pairwise": "Win rate",
+    "criteria": "Mean grade",
     "exam": "EXAM-Cover",
     "nuggets": "Nuggets V strict",
     "retrieval": f"P@{ITEMS}",
@@ -46,7 +46,7 @@ NAMED: Mapping[str, str] = {
     "nuggets": "nuggets",
 }
 """Names of the scores in trust checks."""
-TITLE = r"(?P<title>Games won|Criteria|EXAM-Cover|Nuggets V strict|P@\d)"
+TITLE = r"(?P<title>Win rate|Mean grade|EXAM-Cover|Nuggets V strict|P@\d)"
 CHEATS = ("constant", "padded")
 
 
@@ -278,7 +278,7 @@ def _ends(said: str) -> tuple[float | None, float | None]:
 
 @claim(
     "gate: games",
-    rf"Games won: (?P<a>[v-z]) won (?P<v>{END})% of the points against (?P<b>[v-z]) on (?P<n>\d+) (?P<unit>quer(?:y|ies)|conversations?)(?: \((?P<level>[\d.]+)% interval (?P<ends>[^)]*)%\))?, a tie counting half\. Above 45\.0% it is not worse, above 50% better\.",
+    rf"Win rate: (?P<a>[v-z]) won (?P<v>{END})% of the points against (?P<b>[v-z]) on (?P<n>\d+) (?P<unit>quer(?:y|ies)|conversations?)(?: \((?P<level>[\d.]+)% interval (?P<ends>[^)]*)%\))?, a tie counting half\. Above 45\.0% it is not worse, above 50% better\.",
 )
 def _games(seen: Seen, said: Said) -> bool | str:
     found = _units(seen, "pairwise")
@@ -340,7 +340,7 @@ def _missing_turns(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "gate: verdicts there",
-    r"Games won: (?P<a>[\d,]+) of (?P<b>[\d,]+) verdicts? between the two are there; (?P<c>[\d,]+) failed\.",
+    r"Win rate: (?P<a>[\d,]+) of (?P<b>[\d,]+) verdicts? between the two are there; (?P<c>[\d,]+) failed\.",
 )
 def _there(seen: Seen, said: Said) -> bool | str:
     rows = sum({row.first, row.second} == set(seen.pair) for row in seen.count.games.rows)
@@ -372,7 +372,7 @@ def _small(p: str) -> bool:
 
 @claim(
     "gate: judges",
-    r"Games won: (?:(?P<fixed>intervals hold the judge fixed: they are for other queries, not for other judges)|the verdict is the same without any 1 of (?P<same>\d+) judges|the verdict is another without 1 of (?P<other>\d+) judges: .*|no interval for other judges: (?P<few>\d+) judges do not show how judges differ|for other judges of this kind the interval is .*|of its variance, judges make .*)\.",
+    r"Win rate: (?:(?P<fixed>intervals hold the judge fixed: they are for other queries, not for other judges)|the verdict is the same without any 1 of (?P<same>\d+) judges|the verdict is another without 1 of (?P<other>\d+) judges: .*|no interval for other judges: (?P<few>\d+) judges do not show how judges differ|for other judges of this kind the interval is .*|of its variance, judges make .*)\.",
 )
 def _of_judges(seen: Seen, said: Said) -> bool | str:
     judges = {row.judge for row in seen.count.games.rows if {row.first, row.second} == set(seen.pair)}
@@ -384,10 +384,10 @@ def _of_judges(seen: Seen, said: Said) -> bool | str:
 
 always(
     "gate: looks",
-    r"Games won: look \d+ of a gate that looks after each batch; its interval is at the level left for it\.",
-    r"Games won: decided after 50% of the (?:queries|conversations)\. A difference that ends a gate early is likely smaller in truth\.",
+    r"Win rate: look \d+ of a gate that looks after each batch; its interval is at the level left for it\.",
+    r"Win rate: decided after 50% of the (?:queries|conversations)\. A difference that ends a gate early is likely smaller in truth\.",
 )
-always("gate: one order", r"Games won: judged in one order only, so a judge's favour for a place may show\.")
+always("gate: one order", r"Win rate: judged in one order only, so a judge's favour for a place may show\.")
 
 
 def finish_gate(seen: Seen) -> Iterator[Finding]:
@@ -591,7 +591,7 @@ def _missing(seen: Seen, said: Said) -> bool | str:
     return (whole(said["a"]), whole(said["b"]), whole(said["c"])) == (wanted - there, wanted, wanted - there)
 
 
-_IN_SHORT = r"(\d+) of (\d+) trust checks passed\.(?: Failed: ([^.]*)\.)?(?: Not known: ([^.]*)\.)?"
+_IN_SHORT = r"(\d+) of (\d+) trust checks passed(?:, (\d+) failed)?(?:, (\d+) not known)?\.(?: Failed: ([^.]*)\.)?(?: Not known: ([^.]*)\.)?"
 always("checks in short", _IN_SHORT)
 
 
@@ -602,11 +602,10 @@ def finish_checks(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
                 status: sorted(name[0].lower() + name[1:] for name, own in seen.checks.items() if own == status)
                 for status in ("passed", "failed", "unknown")
             }
-            told = [sorted((match[at] or "").split("; ")) if match[at] else [] for at in (3, 4)]
-            right = (int(match[1]), int(match[2])) == (len(names["passed"]), len(seen.checks)) and told == [
-                names["failed"],
-                names["unknown"],
-            ]
+            told = [sorted((match[at] or "").split("; ")) if match[at] else [] for at in (5, 6)]
+            counts = [len(names["passed"]), len(seen.checks), len(names["failed"]), len(names["unknown"])]
+            right = [int(match[at] or 0) for at in range(1, 5)] == counts
+            right = right and told == [names["failed"], names["unknown"]]
             yield Finding("checks in short, counted", line, "" if right else f"rather {names}")
 
 
@@ -627,7 +626,7 @@ _WHO = r"[A-Za-z][\w@ ',-]*?"
 def _orders(seen: Seen, said: Said) -> bool | str:
     alike, pairs = whole(said["alike"]), whole(said["pairs"])
     proven, turned = (0 if said[key] == "none" else whole(said[key]) for key in ("proven", "turned"))
-    words = {"Criteria": "criteria", "EXAM-Cover": "exam", "Nuggets": "nuggets", f"P@{ITEMS}": "retrieval"}
+    words = {"Mean grades": "criteria", "EXAM-Cover": "exam", "Nuggets": "nuggets", f"P@{ITEMS}": "retrieval"}
     who = said["open"] or said["agrees"] or said["departs"]
     score = words.get(who) or words.get(who.capitalize())
     told = "departs" if turned else "agrees" if proven else "open"
@@ -756,7 +755,7 @@ def _retrieval(seen: Seen, said: Said) -> bool | str:
 
 always(
     "further row",
-    r"row of (?:Cover from each grade|Nuggets of answers: 95% intervals|Nuggets of answers|Labels given|By stage|What was asked|Why judgments failed|): .*",
+    r"row of (?:EXAM-Cover from each grade on|Nuggets of answers: 95% intervals|Nuggets of answers|Labels given|By stage|What was asked|Why judgments failed|): .*",
     r"row of (?:Judges of answers|What judges like besides strength|Places by each way of scoring, scores in brackets|Rank correlation of every two ways of scoring): .*",
 )
 

@@ -113,9 +113,12 @@ def _whisker(seen: Seen, said: Said) -> bool | str:
     )
 
 
-@claim("in short", r"in short: (?:Read with care: )?(?P<n>\d+) of (?P<all>\d+) trust checks passed\..*")
+@claim(
+    "in short",
+    r"in short: (?:Read with care: )?(?P<n>\d+) of (?P<all>\d+) trust checks passed(?:, (?P<failed>\d+) failed)?(?:, (?P<open>\d+) not known)?\..*",
+)
 def _short(_seen: Seen, said: Said) -> bool | str:
-    return int(said["n"]) <= int(said["all"])
+    return sum(int(said[name] or 0) for name in ("n", "failed", "open")) == int(said["all"])
 
 
 @claim(

@@ -434,7 +434,7 @@ def from_environment(variable: str) -> str:
     """
     value = os.environ.get(variable, "").strip()
     if not value:
-        raise InputError(f"no value for a header: set the environment variable {variable}")
+        raise InputError(f"a request header needs the environment variable {variable}, which is not set; set it")
     if not (value.isascii() and value.isprintable()):
         raise InputError(f"the value of {variable} contains a character that is not printable ASCII; set it again")
     return value

@@ -58,7 +58,7 @@ def local_source(spec: JudgeSpec) -> LocalSource:
         raise MissingExtraError("local", "'device_map' (by accelerate)")
     if spec.path is not None and not (spec.path / "config.json").is_file():
         problem = "holds no config.json" if spec.path.is_dir() else "is not a folder"
-        raise InputError(f"{spec.path}: {problem}; a model folder is what save_pretrained writes")
+        raise InputError(f"{spec.path}: {problem}; name a model folder, as save_pretrained of transformers writes it")
     name = spec.model or str(spec.path and spec.path.resolve().name)
     weights = _fingerprint(spec.path) if spec.path else None
     device = _device_or_error(spec.device) if spec.device_map is None else f"the devices of {spec.device_map!r}"

@@ -302,7 +302,7 @@ def _rows_of_agent(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]
         yield row
     if not any_rows:
         known = ", ".join(map(repr, list(other_agents)[:10]))
-        raise DataError(path, f"has no row of agent {agent!r}, but of {known}; name one of these as 'agent'")
+        raise DataError(path, f"has no row of agent {agent!r}, only of {known}; set 'agent' to one of these")
 
 
 def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:

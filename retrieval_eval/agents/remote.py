@@ -382,7 +382,7 @@ def _citations(citations: Any, ids: Sequence[str]) -> tuple[str, ...]:
         elif isinstance(entry, int) and not isinstance(entry, bool):
             doc_ids += [ids[entry - 1]] if 1 <= entry <= len(ids) else []
         else:
-            raise ProviderError("contract", "a citation is neither a document's id nor its number")
+            raise ProviderError("contract", "a citation in the reply is neither a document's id nor its number")
     return tuple(dict.fromkeys(doc_ids))
 
 

@@ -54,7 +54,9 @@ def irds_rows(
     except KeyError as error:
         raise InputError(f"{_IRDS}{name}: ir_datasets knows no such dataset; check the name") from error
     if not dataset.has(part):
-        raise InputError(f"{_IRDS}{name}: this dataset of ir_datasets has no {part}")
+        raise InputError(
+            f"{_IRDS}{name}: this dataset of ir_datasets has no {part}; name a dataset that has them, or a file of them"
+        )
     try:
         documents = None if wanted is None else dataset.docs_store().get_many_iter(sorted(wanted))
         for number, record in enumerate(
@@ -108,7 +110,7 @@ def topic_rows(source: Path | str | Rows, columns: Columns | None = None, *, ids
     for row in _topic_rows(source, columns, ids=ids):
         yield with_messages(row)
     if row is None:
-        raise DataError(str(source), "contains no topic; add a query")
+        raise DataError(str(source), "contains no query; add at least one")
 
 
 def _topic_rows(source: Path | str | Rows, columns: Columns | None, *, ids: bool) -> Iterator[Row]:

@@ -90,7 +90,10 @@ class Frame(Struct, frozen=True, eq=False):
         import pyarrow as pa
 
         if not all(isinstance(column, str) for column in frame):
-            raise DataError(name, "a column's name is not a text; give every column a text as name")
+            raise DataError(
+                name,
+                "the frame has a column whose name is not a string; set frame.columns = frame.columns.map(str)",
+            )
         if not frame.columns.is_unique:
             raise DataError(name, "two columns have the same name; rename one")
         try:

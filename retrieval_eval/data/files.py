@@ -104,7 +104,9 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
     ):
         for number, line in enumerate(iter(partial(lines.readline, longest), ""), start=1):
             if len(line) == longest and not line.endswith(("\n", "\r")):
-                raise DataError(path, f"the line has over {longest:,} characters; divide it", line=number)
+                raise DataError(
+                    path, f"the line has over {longest:,} characters; split it into shorter lines", line=number
+                )
             if number == 1 and (
                 kind := next((_OTHER_FORMATS[each] for each in _OTHER_FORMATS if line.startswith(each)), None)
             ):

@@ -375,7 +375,7 @@ class _Parser:
         before = self._kind, self._mark
         self._parts += 1
         if self._parts > _MOST_TOKENS:
-            raise _LeftOutError(f"has over {_MOST_TOKENS:,} parts; divide it")
+            raise _LeftOutError(f"has over {_MOST_TOKENS:,} parts; shorten it")
         match = _TOKEN.match(self._text, self._at)
         if match is None:
             rest = self._text[self._at :].lstrip()

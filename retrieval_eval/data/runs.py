@@ -142,7 +142,7 @@ def _entries_of_run(
         entries.add(line, sys.intern(doc_id), rank, score)
         tags[tag] = None
     if not entries_by_key:
-        raise DataError(path, f"holds no usable line of a run{faults.example}")
+        raise DataError(path, f"holds no usable line of a run; write lines 'qid Q0 did rank score tag'{faults.example}")
     for (query_id, tag), entries in entries_by_key.items():
         for line, doc_id in entries.drop_repeated():
             whose = f" of {tag!r}" if tag else ""

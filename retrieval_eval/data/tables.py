@@ -607,4 +607,6 @@ def _one_type(path: Path, column: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OverflowError) as error:
-        raise DataError(path, f"column {column!r} fits no single Parquet type ({error})") from error
+        raise DataError(
+            path, f"column {column!r} fits no single Parquet type ({error}); write a .csv or .jsonl file instead"
+        ) from error

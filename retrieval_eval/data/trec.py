@@ -245,7 +245,7 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
         else:
             faults.add(line, f"query {query_id!r}, document {doc_id!r} has the label {earlier} already", label_text)
     if not labels:
-        raise DataError(path, f"holds no usable line of qrels{faults.example}")
+        raise DataError(path, f"holds no usable line of qrels; write lines 'qid 0 did label'{faults.example}")
     say_count([path], labels=sum(map(len, labels.values())), queries=len(labels))
     missing = {
         query_id: frozenset(doc_ids - labels.get(query_id, {}).keys()) for query_id, doc_ids in unlabelled.items()

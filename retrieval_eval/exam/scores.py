@@ -280,13 +280,13 @@ def read_grade_map(text: str) -> dict[int, int]:
     for part in text.split(","):
         step = _STEP.fullmatch(part.strip())
         if step is None:
-            raise InputError(f"{part.strip()!r} in the map of grades: write GRADE:LABEL, such as 4:2 or 1-3:1")
+            raise InputError(f"{part.strip()!r} in the map of grades (--map): write GRADE:LABEL, such as 4:2 or 1-3:1")
         low, high = int(step[1]), int(step[2] or step[1])
         for grade in range(low, high + 1):
             if grade_map.setdefault(grade, int(step[3])) != int(step[3]):
-                raise InputError(f"the map of grades has two labels for grade {grade}; give it one")
+                raise InputError(f"the map of grades (--map) has two labels for grade {grade}; keep one")
         if low > high:
-            raise InputError(f"{part.strip()!r} in the map of grades: write the lower grade of a range first")
+            raise InputError(f"{part.strip()!r} in the map of grades (--map): write the lower grade of a range first")
     return grade_map
 
 
@@ -294,7 +294,7 @@ def _mapped(value: int, grade_to_label: Mapping[int, int] | None) -> int:
     if grade_to_label is None:
         return value
     if value not in grade_to_label:
-        raise InputError(f"the map of grades has no label for {value}; add one, such as {value}:1")
+        raise InputError(f"the map of grades (--map) has no label for {value}; add one, such as {value}:1")
     return grade_to_label[value]
 
 

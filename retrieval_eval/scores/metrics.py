@@ -368,7 +368,7 @@ def _check_parameters(name: str, measure: Measure) -> None:
                 f"{name}: {measure.NAME} takes no {parameter!r}, only {', '.join(supported) or 'its name'}"
             )
         if not supported[parameter].validate(value):
-            raise InputError(f"{name}: {parameter} cannot be {value!r}")
+            raise InputError(f"{name}: {parameter} cannot be {value!r}; give it another value")
     if missing := [
         parameter for parameter, info in supported.items() if info.required and parameter not in measure.params
     ]:

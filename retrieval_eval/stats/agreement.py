@@ -233,7 +233,9 @@ def _scale(labels: Iterable[int]) -> range:
         return range(0)
     lowest, highest = min(distinct), max(distinct)
     if highest - lowest >= _MOST_LABELS:
-        raise InputError(f"labels from {lowest} to {highest} are too many: a scale has at most {_MOST_LABELS} labels")
+        raise InputError(
+            f"the labels range from {lowest} to {highest}, but a scale has at most {_MOST_LABELS} labels; check them"
+        )
     return range(lowest, highest + 1)
 
 

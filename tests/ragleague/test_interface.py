@@ -125,7 +125,10 @@ def test_a_wrong_table_is_one_line(tmp_path: Path) -> None:
     unnamed = [{"agent_a": "a", "agent_b": "b", "winner_is": "A"}]
     wrong: list[tuple[Callable[[], Any], str]] = [
         (lambda: rl.open(tmp_path / "absent.db"), r"absent\.db"),
-        (lambda: rl.rate(verdicts, cluster="zz"), r"^verdicts: has no further column 'zz'; its further columns: none$"),
+        (
+            lambda: rl.rate(verdicts, cluster="zz"),
+            r"^verdicts: has no column 'zz' besides those of the verdicts; its other columns: none$",
+        ),
         (
             lambda: rl.rate(unnamed),
             r"^verdicts:1: no column 'verdict'; found .*; or give columns=\{'verdict': 'NAME'\}$",

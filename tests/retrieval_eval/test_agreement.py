@@ -163,7 +163,7 @@ def test_one_label_all_over_has_no_kappa_but_agrees() -> None:
 
 
 def test_labels_that_are_no_scale_are_refused() -> None:
-    with pytest.raises(InputError, match="labels from 0 to 4711 are too many"):
+    with pytest.raises(InputError, match="the labels range from 0 to 4711, but a scale has at most"):
         label_agreement({"q": {"a": 0}}, {"q": {"a": 4711}})
     with pytest.raises(InputError, match="at most 101 labels"):
         label_agreement({"q": {"a": 0}}, {"q": {"a": 10**19}})

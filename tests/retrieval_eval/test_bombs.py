@@ -87,7 +87,7 @@ TOO_MUCH = "unpacks to over"
             b"x",
             300,
             b'"}\n',
-            "the line has over 33,554,432 characters; divide it",
+            "the line has over 33,554,432 characters; split it into shorter lines",
         ),
         ("line.csv.gz", "columns", b"qid,query\n1,", b"x", 300, b"\n", TOO_MUCH),
         ("cell.csv.gz", "rows", b'qid,query\n1,"' + NOISE, b"xxxxxxxxxx\n", 100, b'"\n', "a cell has over 33,554,432"),

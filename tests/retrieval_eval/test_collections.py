@@ -268,8 +268,8 @@ FAULTS = {
     "b.csv": ("qid,query\n1,a\n1,b\n", ":3: query '1' has another text further up; give one of them another id ('b')"),
     "c.tsv": ("1\t001\twhat\n", ":1: without a header, a line is 'qid<TAB>query'; this one has 3 fields"),
     "k.tsv": ("quid\tquery\n1\ta\n", ":1: no column 'qid'"),
-    "d.txt": ("\n", ": contains no topic"),
-    "e.xml": ("<topics></topics>", ": contains no topic"),
+    "d.txt": ("\n", ": contains no query"),
+    "e.xml": ("<topics></topics>", ": contains no query"),
     "f.xml": ("<topics>\n<topic>\n</topics>", ":3: neither TREC's SGML topics (<num> without an end) nor XML"),
     "g.xml": ("<topics>\n\n<topic><query>a</query></topic></topics>", ":3: 'qid' is empty"),
     "h.xml": (

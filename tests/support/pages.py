@@ -110,6 +110,18 @@ def table(run: AppTest, *columns: str) -> Any:
     return found
 
 
+def titled(run: AppTest) -> Iterator[tuple[str, str]]:
+    """HTML of the page with the title that stands above it."""
+    title = ""
+    for node in _nodes(run.main):
+        if node.type in ("header", "subheader"):
+            title = node.value
+        elif node.type == "html":
+            strong = re.fullmatch(r'<[^>]*class="[^"]*strong[^"]*"[^>]*>(.*?)</[^>]*>.*', node.proto.body, re.DOTALL)
+            title = unescape(re.sub(r"<[^>]+>", "", strong[1])) if strong else title
+            yield title, node.proto.body
+
+
 def sent(run: AppTest) -> str:
     """Everything that a page sends to the browser, tables among it."""
     parts = [node.proto.SerializeToString() for node in _nodes(run.main) if hasattr(node, "proto")]

@@ -31,7 +31,9 @@ def test_the_figure_leads_to_agents_and_games_and_each_part_is_drawn_when_it_is_
     assert "Kendall" in drawn
     assert len(run.get("download_button")) == 2
     assert sent(page("compare", part="Two scores")).count("<svg") == 1
-    assert table(unfolded(page("compare"), "tables"), "Rating", "Criteria", "nDCG@10")["Agent"].tolist() == list(AGENTS)
+    assert table(unfolded(page("compare"), "tables"), "Rating", "Mean grade", "nDCG@10")["Agent"].tolist() == list(
+        AGENTS
+    )
 
 
 def test_scores_on_their_own_axes_and_a_choice_of_agents_stand_in_the_address(
@@ -53,6 +55,6 @@ def test_the_tables_say_what_support_rests_on(tmp_path: Path, monkeypatch: pytes
     config = configured(tmp_path, retrieval=None, criteria=None, support={"judge": "judge"})
     run(config)
     start_on(monkeypatch, config)
-    found = table(unfolded(page("compare"), "tables"), "Precision", "Invented", "Not judged")
+    found = table(unfolded(page("compare"), "tables"), "Support", "Invented", "Not judged")
     assert found.set_index("Agent")["Invented"].to_dict() == {"x": 1, "y": 0, "z": 0}
     st.cache_resource.clear()

@@ -73,13 +73,13 @@ def test_edits_are_a_draft_with_its_scores_until_they_are_saved(here: Path) -> N
     page = press(page, "Change")
     assert drafted(page) == [("it purrs", "okay"), ("it sleeps all day", "vital"), ("it has nine lives", "okay")]
     assert table(page, "Change", "Before").values.tolist() == [["importance", "it purrs", "it purrs", "vital to okay"]]
-    scores = table(page, "V strict before", "V strict after").set_index("Agent")
+    scores = table(page, "Nuggets V strict before", "Nuggets V strict after").set_index("Agent")
     assert scores.loc["y"].tolist() == ["0.50", "0.25", "0.33", "0.33", 0]
     page = choose(page, 1, 2)
     assert page.text_area[0].value == "it sleeps all day; it has nine lives"
     page = press(page, "Merge")
-    scores = table(page, "V strict before", "V strict after").set_index("Agent")
-    assert scores.loc["z", "V strict after"] == "0.50 to 1.00"
+    scores = table(page, "Nuggets V strict before", "Nuggets V strict after").set_index("Agent")
+    assert scores.loc["z", "Nuggets V strict after"] == "0.50 to 1.00"
     assert scores["To be assigned"].tolist() == [1, 1, 1]
     assert (here / "bank.jsonl").read_bytes() == before
     page = press(page, "Drop my changes")
@@ -112,7 +112,7 @@ def test_a_saved_edit_is_in_the_file_with_its_history_and_leaves_other_queries_a
     assert (saved.by, saved.what) == ("ann", "q1: 2 split, 1 removed")
     assert "The file has changed since the last run" in words(page)
     page = page.run(timeout=20)
-    assert set(table(page, "V strict before")["To be assigned"]) == {2}
+    assert set(table(page, "Nuggets V strict before")["To be assigned"]) == {2}
     assert table(unfolded(page, "earlier-versions"), "When", "Who")["What"].tolist() == [saved.what]
 
 

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from streamlit.testing.v1 import AppTest
 
 from arena.boards.calibration import corrected_figures
-from arena.boards.people import against_people, among_table, coefficient_tables, judges_of, people_checks
+from arena.boards.people import against_people, among_table, coefficient_tables, judges_of, people_checks, votes_picture
 from arena.boards.people import in_short as shortened
 from arena.present.files import html_table
 from arena.present.numbers import PERCENT
+from arena.present.picture import Whiskers
 from arena.present.table import Table
 from arena.present.table import shown as columns_of
 from arena.results.agreement import calibrate_tournament, resampling_of
@@ -160,3 +161,26 @@ def test_the_card_says_whether_each_judge_may_stand_in_for_people(judged: Path) 
     found = opened("card")
     assert not found.exception
     assert re.search(r"May strict stand in for people on games\? (Yes|No|Not known)\.", sent(found))
+
+
+def test_a_corrected_figure_that_is_people_s_is_drawn_once(judged: Path) -> None:
+    judge = judges_of(calibrated(judged).comparisons)[0]
+    assert judge.estimates is not None
+    name, figure = next(iter(judge.estimates.figures.items()))
+    ignored = replace(figure, weight=0.0, corrected=figure.people)
+    weighed = replace(figure, weight=0.5)
+    estimates = replace(judge.estimates, figures={name: ignored, "weighed": weighed})
+    (picture, *_) = (own for own in corrected_figures(replace(judge, estimates=estimates)) if isinstance(own, Whiskers))
+    marks = {line.name: [mark.look for mark in line.marks] for line in picture.lines}
+    assert marks == {name: ["orange", "grey"], "weighed": ["blue", "orange", "grey"]}
+    assert "weight 0" in picture.caption
+
+
+def test_agreement_on_few_things_is_counted_and_not_drawn(store: Path) -> None:
+    write_store(store, qrels={f"q{query:02}": {f"q{query:02}-d0": 1} for query in range(4)})
+    comparisons = calibrated(store).comparisons
+    assert votes_picture(comparisons) == []
+    (row,) = shortened(comparisons).rows
+    assert row["too_few"] == "too few: 4 things of 4 queries"
+    assert {"vote_agreement", "kappa"}.isdisjoint(row)
+    assert "too few: 4 things of 4 queries" in sent(opened("people"))

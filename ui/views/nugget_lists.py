@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from arena.boards.bank import ItemEffect, items_table, nugget_effects, nugget_line
 from arena.boards.nuggets import edits_table, preview_table, scores_table
+from arena.boards.quantities import NUGGETS
 from arena.data import safe_files
 from arena.data.kinds import texts_digest
 from arena.present.blocks import Block
@@ -91,11 +92,11 @@ def _show_lists(source: data.Source, results: NuggetResults, query_id: str | Non
     banks = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
     lines = [nugget_line(nugget) for bank in ([draft.after] if draft else banks) for nugget in bank.nuggets]
     board = data.board(source).nuggets
-    scores = [scores_table("", board.answers)] if board is not None and board.answers.runs else []
+    scores = [scores_table("Nuggets of answers", board.answers)] if board is not None and board.answers.runs else []
     pictures = [
         chart
         for table in scores
-        for chart in of_table(table, {"blue": "v_strict"}, "V strict", "V strict of each agent.")
+        for chart in of_table(table, {"blue": "v_strict"}, NUGGETS["v_strict"].title, "Of each agent.")
     ]
     query_labels, to = editing.query_options(source), links("workbench", source)
     row_links = [to(view="nuggets", query=query_labels[line["query"]]) for line in lines] if query_id is None else []

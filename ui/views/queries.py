@@ -10,7 +10,8 @@ from typing import Final
 import streamlit as st
 
 from arena.boards.games import documents_on, lost_table, opponents_table, verdicts_table
-from arena.boards.queries import GAMES, QueryBoard, heading_of, queries_meant, query_board
+from arena.boards.quantities import WON, quantity
+from arena.boards.queries import QueryBoard, queries_meant, query_board
 from arena.data.dataset import Dataset
 from arena.present.files import html_block
 from arena.present.table import first
@@ -68,7 +69,7 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
     if board.missing:
         incomplete(board.missing)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        headings = {heading_of(kind): kind for kind in board.kinds}
+        headings = {quantity(kind).title: kind for kind in board.kinds}
         kind = headings[switch("Score", list(headings), "score")]
         words = st.text_input("Find", key="find", bind="query-params", placeholder="words of a query", width=320)
     matching = set(board.queries if (meant := queries_meant(words, board.queries)) is None else meant)
@@ -104,7 +105,7 @@ def _heat_map(
     to = links("queries", source)
 
     def leads(query_id: str, agent: str) -> str:
-        return to(query=query_id, agent=agent, view="games" if query_id and agent and kind == GAMES else "")
+        return to(query=query_id, agent=agent, view="games" if query_id and agent and kind == WON else "")
 
     return html_block(_selected_board(source).heat_map(kind, agents, listed, leads))
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from arena.boards.compare import score_of
 from arena.boards.left_out_judges import ADD_JUDGES, FIXED, judges_decide, parts_words
-from arena.boards.methods import way_of
+from arena.boards.quantities import WON, quantity
 from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, Number, Percent, between_days, counted, listed
@@ -132,7 +132,7 @@ class Compared(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return "Games won" if self.on == PAIRWISE else way_of(score_of(self.on))[0]
+        return quantity(WON if self.on == PAIRWISE else score_of(self.on)).title
 
     def finding(self, new: str, old: str) -> str:
         difference, margin = self.result.difference, self.result.margin

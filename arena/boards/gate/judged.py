@@ -117,7 +117,8 @@ def _stages(config: Config, name: str) -> Sequence[str]:
     elif config.section(section) is not None:
         return [*labels, section]
     raise InputError(
-        f"--on {name}: the configuration has no section {section!r}, and no criterion of that name; add one"
+        f"--on {name}: the configuration has no section {section!r}, which makes this score; add the section, "
+        "or name another score"
     )
 
 

@@ -110,6 +110,9 @@ def test_what_changed_names_agents_judges_queries_and_settings() -> None:
     assert [move[key] for key in ("agent", "place_before", "place_after", "points")] == ["b", 1, 1, 200]
     assert move["intervals"] == "apart"
     assert not found.same_subject
+    (section,) = found.sections()
+    assert "no points are shown here; History anchors them" in section.blocks[0].items[0]
+    assert [column.heading for column in section.blocks[1].columns] == ["Agent", "Place before", "Place after"]
 
 
 def test_a_state_is_no_different_from_itself(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from arena.boards import compare
 from arena.boards.compare import CompareBoard, compare_board, compared
 from arena.calibration.methods import Played
-from arena.data.kinds import Annotation
+from arena.data.kinds import Annotation, texts_digest
 from arena.present.picture import CellPanel, Strip
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
@@ -214,3 +214,12 @@ def test_a_tournament_is_compared_once_until_somebody_says_something(
     Annotations(store, "sample").add([Annotation("verdict", "ann", "q1", "dense", "bm25", "", "A")])
     with pytest.raises(AssertionError, match="compared again"):
         compare_board(store, "sample")
+
+
+def test_one_vote_of_people_is_no_panel_and_is_said(store: Store) -> None:
+    data = store.dataset("sample")
+    texts = [data.queries["q01"].text, *(data.answers["q01", agent].text for agent in ("dense", "bm25"))]
+    Annotations(store, "sample").add([Annotation("verdict", "ann", "q01", "dense", "bm25", texts_digest(*texts), "A")])
+    found = compare_board(store, "sample")
+    assert "people" not in {way.name for way in found.ways}
+    assert "People's votes are on 1 query: too few to compare with." in found.sentences()

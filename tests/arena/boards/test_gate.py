@@ -48,7 +48,7 @@ def test_a_better_agent_passes(tmp_path: Path) -> None:
     (own,) = found.scores
     assert (own.new, own.old) == (0.75, 0.25)
     assert (own.result.wins, own.result.ties, own.result.losses, own.result.difference.n) == (40, 10, 10, 60)
-    assert repr(found).startswith("Passed: new is better than old.\nGames won: new won 75.0% of the points")
+    assert repr(found).startswith("Passed: new is better than old.\nWin rate: new won 75.0% of the points")
     turned = compared(tmp_path / "s.db", "old", "new")
     assert (turned.verdict, turned.status) == ("worse", 1)
     root = ElementTree.fromstring(turned.junit())

@@ -108,7 +108,7 @@ def test_queries_games_and_people_of_the_groups_add_up_to_the_whole_s(store: Sto
     for board in boards:
         assert board.finding == "None of 5 queries stands out by more than chance."
         with_games = [one for one in board.standings.figures if one.separation is not None]
-        _, agreement = separations(*board.measured("games"))
+        _, agreement = separations(*board.measured("won"))
         assert [one.agreement for one in with_games] == pytest.approx(agreement[: len(with_games)].tolist())
 
 

@@ -86,13 +86,16 @@ def test_a_change_on_the_same_queries_has_the_interval_of_how_both_versions_move
     assert alone.change.value == pytest.approx(450)
 
 
-def test_without_anyone_unchanged_a_state_stays_on_its_own_scale_and_says_so() -> None:
+def test_a_state_without_anyone_unchanged_is_on_another_scale_and_is_not_shown() -> None:
     board = of_two(unchanged="")
     assert board.rating(board.moments[0], "c").value == -100
     assert board.versions("c")[-1].change is None
     (section,) = board.sections()
     assert "1 run has no anchor" in section.blocks[0].items[0]
-    assert {own.look for line in board.picture().lines for own in line.marks} == {"blue", "grey"}
+    assert [line.name for line in board.picture().lines] == ["now"]
+    ratings = {(row["agent"], row["version"]): row["rating"] for row in section.blocks[2].rows}
+    assert ratings["c", 1] is None
+    assert ratings["c", 2].value is not None
 
 
 def test_runs_keep_what_the_history_is_made_of(tmp_path: Path, cli: CLI) -> None:

@@ -95,10 +95,10 @@ def test_an_agent_without_an_answer_fails_there_first(store: Path) -> None:
 
 def test_the_heat_map_holds_every_agent_s_share_on_each_query_those_that_separate_first(store: Path) -> None:
     board = read(store)
-    assert board.kinds == ("games", "mean grade")
-    assert board.separating("games") == [one.query_id for one in board.by_separation]
-    ids = board.separating("games")[:3]
-    picture = board.heat_map("games", ["hybrid", "bm25"], ids, lambda query_id, agent: f"queries?{query_id}&{agent}")
+    assert board.kinds == ("won", "criteria")
+    assert board.separating("won") == [one.query_id for one in board.by_separation]
+    ids = board.separating("won")[:3]
+    picture = board.heat_map("won", ["hybrid", "bm25"], ids, lambda query_id, agent: f"queries?{query_id}&{agent}")
     labels = [board.label(query_id) for query_id in ids]
     assert picture.rows == ["All 12 queries", *labels]
     records = dict(zip(board.standings.queries, board.standings.each("hybrid"), strict=True))
@@ -113,7 +113,7 @@ def test_the_heat_map_holds_every_agent_s_share_on_each_query_those_that_separat
     share, grade = board.scores_of("bm25").items
     assert (share.value, share.low, share.high) == pytest.approx((together.share, together.low, together.high))
     assert grade.name == "Mean grade"
-    graded = board.heat_map("mean grade", ["bm25"], ["q00"]).cells[board.label("q00"), "bm25"]
+    graded = board.heat_map("criteria", ["bm25"], ["q00"]).cells[board.label("q00"), "bm25"]
     assert graded.figure in {"1.00", "1.50", "2.00"}
 
 
@@ -124,8 +124,8 @@ def test_a_group_of_queries_has_a_heat_map_of_its_own(store: Path) -> None:
         for name, query in board.queries.items()
     }
     part = replace(board, queries=kinds).of_group("kind", "how")
-    assert sorted(part.separating("games")) == list(part.queries) == ["q00", "q01", "q02", "q03"]
-    assert part.heat_map("games", ["bm25"], []).rows == ["All 4 queries"]
+    assert sorted(part.separating("won")) == list(part.queries) == ["q00", "q01", "q02", "q03"]
+    assert part.heat_map("won", ["bm25"], []).rows == ["All 4 queries"]
 
 
 def test_the_best_grade_of_an_answer_on_each_item_of_the_exam_is_shown() -> None:
@@ -137,3 +137,13 @@ def test_the_best_grade_of_an_answer_on_each_item_of_the_exam_is_shown() -> None
     picture = exam_matrix(study, "q", ["y", "x", "silent"], 2)
     assert {name: cell.figure for name, cell in picture.cells.items()} == {("1. i", "x"): "5", ("1. i", "y"): "0"}
     assert exam_matrix(study, "other", ["x"], 2) is None
+
+
+def test_where_all_agents_tie_no_query_is_said_to_separate_them(store: Path) -> None:
+    board = read(store)
+    played = board.standings.won + board.standings.tied + board.standings.lost
+    level = tuple(replace(own, spread=0.0, agreement=None, beyond_chance="more") for own in board.standings.figures)
+    ties = replace(board.standings, won=0 * played, lost=0 * played, tied=played, figures=level)
+    assert replace(board, standings=ties).finding == (
+        "On 11 of 11 all agents have the same Win rate: none of these queries tells them apart."
+    )

@@ -170,9 +170,13 @@ LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
         (
             LINE,
             {"covariates": ("length",)},
-            ": has no further column 'length_a'; its further columns: topic, words_a, words_b",
+            ": has no column 'length_a' besides those of the verdicts; its other columns: topic, words_a, words_b",
         ),
-        (LINE, {"cluster": "theme"}, ": has no further column 'theme'; its further columns: topic, words_a, words_b"),
+        (
+            LINE,
+            {"cluster": "theme"},
+            ": has no column 'theme' besides those of the verdicts; its other columns: topic, words_a, words_b",
+        ),
         (
             ("q2", *LINE[1:6], "many", 9, "t1"),
             {"covariates": ("words",)},

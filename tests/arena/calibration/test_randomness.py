@@ -121,7 +121,7 @@ def test_probabilities_come_with_all_labels_or_with_none(cli: CLI, tmp_path: Pat
     (tmp_path / "more.csv").write_text("qid,agent,criterion,score\nq2,a,c,1\n")
     ended = cli(*command, "--people", tmp_path / "more.csv")
     assert ended.status == 2
-    assert "'probability': missing for 1 of 4 labelled things" in ended.err
+    assert "'probability': missing for 1 of 4 labelled items" in ended.err
 
 
 def test_a_table_of_verdicts_may_say_probabilities(tmp_path: Path) -> None:

@@ -53,7 +53,9 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
     for name in ("one", "two"):
         imported = cli("import", "verdicts", tmp_path / "v.csv", "--store", store, "--tournament", name)
         assert imported.out.endswith(f"ragleague leaderboard {store} --tournament {name}\n")
-    assert "several tournaments; name one: one, two" in refused(cli, "leaderboard", store)
+    assert "several tournaments; name one with --tournament (in Python: tournament=): one, two" in refused(
+        cli, "leaderboard", store
+    )
     assert cli("failures", store, "--tournament", "two").out == "0 failed\n"
     shown = " ".join(cli("leaderboard", store, "--tournament", "two").out.split())
     assert f"ragleague leaderboard {store} --tournament two --details" in shown

@@ -66,10 +66,13 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
             ("exam", "agreement", "table.csv", "--qrels", "bad.run"),
             "bad.run:1: a line must have 4 fields",
         ),
-        (("exam", "labels", "table.csv", "--out", "o.qrels", "--map", "4"), "'4' in the map of grades"),
+        (("exam", "labels", "table.csv", "--out", "o.qrels", "--map", "4"), "'4' in the map of grades (--map)"),
         (("exam", "grid", "table.csv"), "exam grid: --query is missing: id of the query"),
         (("exam", "summary", "table.csv", "--query", "z"), "on query 'z'"),
-        (("convert", "workbench", "table.csv", "folder"), "folder: name a .jsonl.gz file; the workbench"),
+        (
+            ("convert", "workbench", "table.csv", "folder"),
+            "folder: name a .jsonl.gz file; the Rubric-Grading Workbench",
+        ),
         (
             ("convert", "tables", "table.csv", "folder"),
             "table.csv: is not a graded file of the Rubric-Grading Workbench; name one that ends in .jsonl.gz",

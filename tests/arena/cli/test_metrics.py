@@ -55,7 +55,7 @@ def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
     ended = cli("agreement", "ids.qrels", "--people", "human.qrels")
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are too many")
+    assert ended.err.startswith("error: human and ids: the labels range from 0 to 4711, but a scale has at most")
 
 
 @pytest.mark.usefixtures("files")

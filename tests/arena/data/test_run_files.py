@@ -93,7 +93,7 @@ def test_a_run_for_other_queries_is_refused(folder: Path) -> None:
 
 def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
     said = problem(answered(folder, "y"), folder, "y.run.txt", "x.run")
-    assert said == "x.run: this run's tag names no agent with answers; change the tag ('x')"
+    assert said == "x.run: this run's tag names no agent with answers; change the tag to an agent's name ('x')"
     assert with_runs(answered(folder, "y"), [folder / "y.run.txt"], [folder / "corpus.jsonl"], 2).agents == ("y",)
 
 
@@ -104,7 +104,10 @@ def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
             "qid,did,document,agent\n1,a,text a,x\n",
             "x.run: the table of documents has documents of the agent in this run's tag; remove them or the run",
         ),
-        ("qid,did,document\n1,a,text a\n", "x.run: to use runs, add a column 'agent' to the table of documents"),
+        (
+            "qid,did,document\n1,a,text a\n",
+            "x.run: the table of documents must name the agents if there are runs; add a column 'agent' to it",
+        ),
     ],
 )
 def test_a_run_that_the_table_of_documents_contradicts_is_refused(folder: Path, table: str, said: str) -> None:

@@ -170,7 +170,7 @@ def test_before_anybody_voted_there_is_nothing_to_export(cli: Any) -> None:
     ended = cli("export", "votes", "s.db", "v.csv", "--kind", "verdict")
     assert (ended.status, ended.err) == (
         2,
-        "error: sample: nobody has given labels of this kind yet; add some with 'ragleague import votes'\n",
+        "error: sample: nobody has given labels of this kind (--kind) yet; add some with 'ragleague import votes'\n",
     )
     assert not Path("v.csv").exists()
 
@@ -259,7 +259,7 @@ NUGGETS = ("--store", "small.yaml", "--annotator")
     [
         (
             ("export", "votes", "small.yaml", "o.jsonl", "--kind", "nuggets"),
-            "small: nobody has given labels of this kind yet; add some with 'ragleague import votes'",
+            "small: nobody has given labels of this kind (--kind) yet; add some with 'ragleague import votes'",
         ),
         (
             ("import", "votes", "none.jsonl", *NUGGETS, "a"),

@@ -156,7 +156,7 @@ def test_what_a_store_held_that_is_replaced_while_it_is_in_use_is_put_beside_it(
         with pytest.raises(StoreError, match="replaced it while it was in use; its content was saved to") as caught:
             save(store, replace(JUDGMENT, judgment_id="id-2"))
     (aside,) = tmp_path.glob("s.*.db")
-    assert str(caught.value).endswith(str(aside))
+    assert f"its content was saved to {aside}; name that file" in str(caught.value)
     with closing(Store.open(str(aside))) as held:
         assert held.results(["id-1", "id-2"]) == {"id-1": JUDGMENT}
 

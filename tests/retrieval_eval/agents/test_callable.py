@@ -200,7 +200,7 @@ async def test_files_give_what_was_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answers", "documents", "problem"),
     [
-        ("qid,agent,answer\nq1,other,No.\n", None, "has no row of agent 'mine', but of 'other'"),
+        ("qid,agent,answer\nq1,other,No.\n", None, "has no row of agent 'mine', only of 'other'"),
         ("qid,answer\nq1,a\nq1,b\n", None, "answers.csv:3: agent 'mine' has answered query 'q1' further up"),
         ("qid,answer\nq1,a\n", "qid,did,document,rank\nq1,a,A,first\n", "csv:2: 'rank' must be a number"),
         ("qid,answer\nq1,a\n", "qid,did,document,score\nq1,a,A,high\n", "documents.csv:2: 'score' must be a number"),

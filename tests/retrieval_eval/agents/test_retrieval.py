@@ -74,7 +74,7 @@ def test_an_index_without_words_is_refused(documents: list[Document]) -> None:
 
 
 def test_a_corpus_refuses_one_id_twice() -> None:
-    with pytest.raises(InputError, match="two documents have the id 'a'"):
+    with pytest.raises(InputError, match="two documents of the corpus have the id 'a'"):
         Corpus.of([Document("a", "one"), Document("a", "two")])
 
 
