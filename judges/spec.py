@@ -109,6 +109,7 @@ _OF_VERSIONS: Final = re.compile(
     re.IGNORECASE,
 )
 """Matches names of the environment variables that a version may hold, such as ``GIT_SHA``: they never hold a secret."""
+_LONGEST_VERSION: Final = 200
 _PLACE: Final = re.compile(r"\$\{([^}]*)\}?|\$([A-Za-z_]\w*)")
 
 
@@ -131,8 +132,11 @@ def _value_of(place: re.Match[str]) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
         raise ValueError(f"the variable {name} is not set; set it, or write the version itself")
-    if looks_like_key(value) or "$" in value or not value.isprintable():
-        raise ValueError(f"the variable {name} holds no version: a short text without '$' that is not a key")
+    if looks_like_key(value) or "$" in value or not value.isprintable() or len(value) > _LONGEST_VERSION:
+        raise ValueError(
+            f"the variable {name} holds no version: give one of at most {_LONGEST_VERSION} characters, without '$', "
+            "that is not a key"
+        )
     return value
 
 

@@ -198,6 +198,7 @@ def test_a_version_takes_a_variable_of_the_environment(
         ("${DB_PASSWORD_DATE}", "planted", "${DB_PASSWORD_DATE} may be a secret"),
         ("${GIT_SHA}", "sk-planted-0123456789abcdefghijklmnop", "the variable GIT_SHA holds no version"),
         ("${GIT_SHA}", "https://me:planted@host/repository", "the variable GIT_SHA holds no version"),
+        ("${GIT_SHA}", "x" * 201, "the variable GIT_SHA holds no version: give one of at most 200 characters"),
         ("${GIT_SHA}", "${HOME}", "the variable GIT_SHA holds no version"),
         ("$GIT_SHA", "1f0c", "write a variable of the environment as ${GIT_SHA}, not $GIT_SHA"),
         ("${GIT_SHA:-none}", "1f0c", "write a variable of the environment as ${GIT_SHA}, not ${GIT_SHA:-none}"),
