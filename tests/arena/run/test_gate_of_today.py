@@ -203,3 +203,14 @@ def test_a_store_is_only_looked_at(cli: CLI, tmp_path: Path, systems: Systems) -
     ended = cli("gate", config.with_suffix(".db"), "--new", "new", "--old", "old", "--ask", "new")
     assert (ended.status, "a store is only looked at; name the configuration" in ended.err) == (2, True)
     assert "0 asked anew" in cli("gate", config.with_suffix(".db"), "--new", "new", "--old", "old").out
+
+
+def test_a_run_asks_anew_too_and_the_leaderboard_is_of_the_new_answers(
+    cli: CLI, tmp_path: Path, systems: Systems
+) -> None:
+    config, count = tournament(tmp_path, systems), len(QUERIES)
+    assert cli("run", config).status == 0
+    systems.says["new"] = ""
+    ran = cli("run", config, "--ask", "new", "--format", "json")
+    assert (ran.status, systems.counted()) == (0, {"new": 2 * count, "old": count})
+    assert [(line["agent"], line["wins"]) for line in json.loads(ran.out)["agents"]] == [("old", count), ("new", 0)]
