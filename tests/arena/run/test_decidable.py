@@ -129,6 +129,7 @@ def test_a_run_that_is_done_says_what_twice_as_much_costs(tmp_path: Path, server
 def test_an_earlier_tournament_of_the_store_is_the_pilot(tmp_path: Path, server: LLMServer) -> None:
     write_data(tmp_path, QUERIES[:9])
     run(games(tmp_path, server))
+    run(configured(tmp_path, name="labels", pairwise=None))  # the latest one has no games
     (tmp_path / "next").mkdir()
     write_data(tmp_path / "next", QUERIES)
     config = games(tmp_path / "next", server, name="next", store=str(tmp_path / "store.db"))
