@@ -70,7 +70,12 @@ _GAP: Final = Column(
 )
 _SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
 _BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", INTERVAL)
-_TOO_FEW: Final = Column("too_few", "Too few to tell", meaning=f"Fewer than {FEW_QUERIES} queries show no agreement.")
+_FEWEST_THINGS, _FEWEST_QUERIES = 10, 3
+_TOO_FEW: Final = Column(
+    "too_few",
+    "Too few to tell",
+    meaning=f"Fewer than {_FEWEST_THINGS} things, or {_FEWEST_QUERIES} queries, show no agreement.",
+)
 _SHOWN: Final = "shown_"
 """Prefix of the keys of columns for people, which leave out what too few things are behind."""
 _AGAINST: Final = (
@@ -173,7 +178,7 @@ def votes_picture(comparisons: Sequence[Comparison]) -> list[Whiskers]:
 
 def too_few(judge: JudgeAgainstPeople) -> str:
     """Say that the agreement is on too few things, with their number; empty if they are enough."""
-    if judge.queries >= FEW_QUERIES:
+    if judge.n >= _FEWEST_THINGS and judge.queries >= _FEWEST_QUERIES:
         return ""
     return f"too few: {counted(judge.n, 'thing')} of {counted(judge.queries, *UNITS[judge.unit])}"
 
@@ -499,6 +504,8 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
             yield f"{label}{name}: {outside}"
         if too_few(judge):
             yield f"{label}{name}: {too_few(judge)}: no agreement can be told from these"
+        elif judge.queries < FEW_QUERIES:
+            yield f"{label}{name}: {counted(judge.queries, *UNITS[judge.unit])} in common: intervals are rough"
 
 
 def _of_panel(gain: PanelGain, judges: int) -> Iterator[str]:

@@ -72,9 +72,9 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
 
 
 def too_few(people: Opinions) -> dict[tuple[Level, str], int]:
-    """Numbers of queries of those opinions that are on too few to score agents by: a single vote would be a score."""
+    """Numbers of queries of those opinions that are too few to score agents by: a single vote would be a score."""
     numbers = {key: len({opinion.query_id for opinion in opinions}) for key, opinions in people.items()}
-    return {key: number for key, number in numbers.items() if number < FEW_QUERIES}
+    return {key: number for key, number in numbers.items() if number < 3 or len(people[key]) < FEW_QUERIES}
 
 
 def enough(people: Opinions) -> Opinions:
