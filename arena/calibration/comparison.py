@@ -33,6 +33,7 @@ from arena.calibration.votes import (
     Values,
     VoteAgreement,
     agreement_between,
+    agreement_by_item,
     agreement_within,
     annotators,
     by_rater,
@@ -50,6 +51,7 @@ from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative
 from retrieval_eval.stats.bootstrap import ALONE, FEW_QUERIES, Clusters, jackknife_estimate, numbered, student
 from retrieval_eval.stats.components import effective_votes
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.paired import GateVerdict
 
 Against: TypeAlias = Literal["consensus", "votes"]
 OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]
@@ -383,6 +385,39 @@ PANEL = "panel (majority)"
 """Name under which the majority vote of all judges is compared with people."""
 
 
+Agreements: TypeAlias = Mapping[tuple[str, ItemKey], float]
+"""A judge's share of agreement with the votes on each item, by query and item."""
+
+
+class TwoJudges(Struct, frozen=True):
+    """Two judges compared by their agreement with the same people on the same items.
+
+    Attributes:
+        n: number of items that both judges and people judged.
+        queries: number of queries, or of conversations, with such items.
+        first_agreement, second_agreement: mean share of people's votes on an item that the judge agrees with.
+        difference: first minus second, with an interval at ``level``, the one at which Holm's procedure tests the pair.
+        verdict: as in ``Paired``, for the first judge. ``better`` and ``worse`` hold only if the test says so as well,
+            and too few queries decide nothing.
+        more: number of further queries that decide it with 80 % probability, if known.
+        p, p_holm: of a sign-flip test by query, the second corrected for all pairs; ``None`` for too few queries.
+    """
+
+    first: str
+    second: str
+    n: int
+    queries: int
+    first_agreement: float
+    second_agreement: float
+    difference: Estimate
+    verdict: GateVerdict
+    margin: float
+    level: float
+    more: int | None
+    p: float | None
+    p_holm: float | None
+
+
 class Comparison(Struct, frozen=True):
     """All judges compared with people on one level.
 
@@ -391,6 +426,8 @@ class Comparison(Struct, frozen=True):
         orders: position bias in people's votes; ``None`` unless they are verdicts.
         judges: the comparison of each judge with people, by name; ``PANEL`` names the majority vote of several judges.
         gain: comparison of the panel with its best judge; ``None`` for a single judge.
+        agreements: each judge's agreement by item, until ``compare_judges`` makes ``pairs`` of them. Judges on another
+            scale than people's are left out.
     """
 
     group: str
@@ -398,6 +435,8 @@ class Comparison(Struct, frozen=True):
     orders: OrderHealth | None
     judges: Mapping[str, JudgeAgainstPeople]
     gain: PanelGain | None
+    agreements: Mapping[str, Agreements] = {}
+    pairs: tuple[TwoJudges, ...] = ()
 
     @property
     def what(self) -> str:
@@ -424,7 +463,7 @@ def compare(
         group: name of the group of items; empty if there are no groups.
         most: maximum number of disagreements to list per judge.
         label_next: number of items to suggest for labelling; ``None`` to compute no corrected estimates.
-        boards: whether to compare the leaderboards of judges and people too, the slowest part.
+        boards: whether to compare the leaderboards of judges and people, and the judges in pairs: the slowest parts.
         clusters: the conversation of each query; statistics are then clustered by conversation.
     """
     judges = {name: regrouped(opinions, clusters) for name, opinions in judges.items()}
@@ -486,7 +525,9 @@ def compare(
             estimates=corrected,
             boards=ranked,
         )
-    return Comparison(group, against, people_orders, reports, gain)
+    comparable = [name for name in members if not reports[name].other_scale] if boards and len(members) > 1 else []
+    agreements = {name: agreement_by_item(judge_opinions[name], against.opinions) for name in comparable}
+    return Comparison(group, against, people_orders, reports, gain, agreements)
 
 
 def regrouped(opinions: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:

@@ -14,6 +14,7 @@ from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison, PeopleScores
 from arena.calibration.style import StyleEffect
+from arena.calibration.two_judges import compare_judges
 from arena.calibration.votes import GradeTest, Level, Opinions, grade_tests
 from arena.data.kinds import kind_of
 from arena.present.numbers import counted, listed
@@ -177,7 +178,8 @@ def compare_opinions(
                 for opinions in [source[comparison.people.level, comparison.group]]
             ]
             raise InputError(f"{problem}: {_apart(comparison.people.level, *sides)}")
-    return comparisons
+    as_named = dict.fromkeys(opinion.rater for opinions in judges.values() for opinion in opinions)
+    return compare_judges(comparisons, settings, [*as_named])
 
 
 def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -> str:

@@ -115,6 +115,26 @@ def test_the_page_says_the_verdict_and_shows_epsilon_and_the_test(cli: CLI, tmp_
     assert "May judge stand in for people on games?" in (tmp_path / "report.html").read_text()
 
 
+def test_cards_of_two_judges_say_which_agrees_more_with_people(cli: CLI, tmp_path: Path, server: LLMServer) -> None:
+    judges = {
+        name: {"provider": "openai", "model": name, "base_url": server.openai_url} for name in ("fair", "contrary")
+    }
+    config = declare(tmp_path, server, judges=judges, pairwise={"judges": [*judges], "documents": {"include": False}})
+    assert cli("run", config).status == 0
+    vote(tmp_path)
+    written = [tmp_path / f"card.{ending}" for ending in ("json", "html")]
+    ended = cli(
+        "calibrate", config, "--samples", 50, "--method-samples", 10, "--card", written[0], "--card", written[1]
+    )
+    assert ended.status == 0, ended.err
+    assert "Two judges" in ended.out
+    (one,), (other,) = (card["pairs"] for card in json.loads(written[0].read_text())["cards"])
+    assert one == other
+    assert {one["first"], one["second"]} == {*judges}
+    assert one["verdict"] == ("better" if one["first"] == "fair" else "worse")
+    assert "Two judges" in written[1].read_text()
+
+
 def test_a_gate_that_demands_a_card_decides_nothing_without_a_valid_one(
     cli: CLI, tmp_path: Path, server: LLMServer
 ) -> None:
