@@ -45,6 +45,7 @@ from arena.calibration.votes import (
     whole_numbers,
 )
 from arena.ratings.games import Unit
+from arena.ratings.results import MOST_JUDGES
 from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
@@ -427,7 +428,7 @@ class Comparison(Struct, frozen=True):
         judges: the comparison of each judge with people, by name; ``PANEL`` names the majority vote of several judges.
         gain: comparison of the panel with its best judge; ``None`` for a single judge.
         agreements: each judge's agreement by item, until ``compare_judges`` makes ``pairs`` of them. Judges on another
-            scale than people's are left out.
+            scale than people's are left out, and all if there are more than ``MOST_JUDGES``.
     """
 
     group: str
@@ -463,7 +464,7 @@ def compare(
         group: name of the group of items; empty if there are no groups.
         most: maximum number of disagreements to list per judge.
         label_next: number of items to suggest for labelling; ``None`` to compute no corrected estimates.
-        boards: whether to compare the leaderboards of judges and people, and the judges in pairs: the slowest parts.
+        boards: whether to compare the leaderboards of judges and people too, the slowest part.
         clusters: the conversation of each query; statistics are then clustered by conversation.
     """
     judges = {name: regrouped(opinions, clusters) for name, opinions in judges.items()}
@@ -525,7 +526,8 @@ def compare(
             estimates=corrected,
             boards=ranked,
         )
-    comparable = [name for name in members if not reports[name].other_scale] if boards and len(members) > 1 else []
+    few = 1 < len(members) <= MOST_JUDGES
+    comparable = [name for name in members if few and not reports[name].other_scale]
     agreements = {name: agreement_by_item(judge_opinions[name], against.opinions) for name in comparable}
     return Comparison(group, against, people_orders, reports, gain, agreements)
 

@@ -10,7 +10,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from arena.calibration.comparison import Agreements, Comparison, Settings, TwoJudges
-from arena.ratings.results import MOST_JUDGES
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, numbered
 from retrieval_eval.stats.paired import holm, holm_levels, paired, sign_flip
@@ -23,14 +22,13 @@ def compare_judges(
 ) -> tuple[Comparison, ...]:
     """Compare every two judges of each comparison, with Holm's correction over all these pairs.
 
-    Of two judges, the one that comes first in ``order`` is compared with the other.
-    The unit is a query (or conversation); its difference is the sum over its items. Judges with fewer than ten queries
-    in common are not tested, and judges of more than ``MOST_JUDGES`` are not compared.
+    Of two judges, the one that comes first in ``order`` is compared with the other. The
+    unit is a query (or conversation); its difference is the sum over its items. Judges with fewer than ten queries
+    in common are not tested.
     """
     pairs = [
         (place, first, second, agreements)
         for place, comparison in enumerate(comparisons)
-        if len(comparison.agreements) <= MOST_JUDGES
         for first, second in combinations(sorted(comparison.agreements, key=order.index), 2)
         if (agreements := _on_same_items(comparison.agreements[first], comparison.agreements[second])).size
     ]
