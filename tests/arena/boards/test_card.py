@@ -135,6 +135,26 @@ def test_cards_of_two_judges_say_which_agrees_more_with_people(cli: CLI, tmp_pat
     assert "Two judges" in written[1].read_text()
 
 
+def test_a_judge_asked_again_in_a_new_store_is_held_against_what_it_said(
+    cli: CLI, tmp_path: Path, server: LLMServer
+) -> None:
+    written = {}
+    for store, model in (("store.db", "fair"), ("later.db", "contrary")):
+        config = declare(tmp_path, server, store=store, judge={"model": model})
+        assert cli("run", config).status == 0
+        written[store] = tmp_path / f"{model}.csv"
+        assert cli("export", "verdicts", config, written[store]).status == 0
+    vote(tmp_path)
+    people = tmp_path / "people.csv"
+    config = declare(tmp_path, server, store="store.db")
+    assert cli("export", "votes", config, people).status == 0
+    ended = cli("calibrate", written["later.db"], written["store.db"], "--people", people, "--format", "json")
+    assert ended.status == 0, ended.err
+    (pair,) = json.loads(ended.out)["comparisons"][0]["pairs"]
+    assert (pair["first"], pair["second"]) == ("judge (contrary)", "judge (fair)")
+    assert (pair["n"], pair["verdict"]) == (60, "worse")
+
+
 def test_a_gate_that_demands_a_card_decides_nothing_without_a_valid_one(
     cli: CLI, tmp_path: Path, server: LLMServer
 ) -> None:

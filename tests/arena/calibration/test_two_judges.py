@@ -200,6 +200,36 @@ def test_too_few_queries_tell_nothing(cli: CLI, tmp_path: Path) -> None:
     assert "too few to tell: fewer than 10 queries" in ended.out
 
 
+@pytest.mark.parametrize(("folders", "names"), [(False, ["gpt (march)", "gpt (may)"]), (True, None)])
+def test_one_judge_in_two_files_of_the_same_things_is_told_apart_by_file(
+    cli: CLI, tmp_path: Path, folders: bool, names: list[str] | None
+) -> None:
+    judges, people = opinions(np.random.default_rng(6), 30, worse=0.6)
+    files = {"march": "one", "may": "two", "people": "ann"}
+    for name, rater in files.items():
+        lines = [f"{own.query_id},d,{own.value:g},gpt\n" for own in [*judges, *people] if own.rater == rater]
+        path = tmp_path / name / "labels.csv" if folders else tmp_path / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(["qid,did,label,judge\n", *lines]))
+        files[name] = str(path)
+    (pair,) = pairs(cli, files["march"], files["may"], "--people", files["people"])
+    assert [pair["first"], pair["second"]] == (names or [f"gpt ({files['march']})", f"gpt ({files['may']})"])
+    assert pair["verdict"] == "better"
+    ended = cli("calibrate", files["march"], files["may"], "--people", files["people"])
+    assert "each counts as a judge of its own" in ended.out
+
+
+def test_a_judge_whose_files_hold_other_things_is_one(cli: CLI, tmp_path: Path) -> None:
+    judges, people = opinions(np.random.default_rng(6), 30)
+    for name, said in (("a", judges[:15]), ("b", judges[15:30]), ("people", people)):
+        lines = [f"{own.query_id},d,{own.value:g},{own.rater}\n" for own in said]
+        (tmp_path / f"{name}.csv").write_text("".join(["qid,did,label,judge\n", *lines]))
+    paths = [tmp_path / f"{name}.csv" for name in ("a", "b")]
+    ended = cli("calibrate", *paths, "--people", tmp_path / "people.csv", "--format", "json")
+    (found,) = json.loads(ended.out)["comparisons"]
+    assert (list(found["judges"]), found["judges"]["one"]["n"], found["pairs"]) == (["one"], 30, [])
+
+
 def test_two_judges_as_good_are_seldom_found() -> None:
     """400 pairs at once would be corrected together, so each is a call of its own."""
     rng, found = np.random.default_rng(5), Counter[str]()
