@@ -76,7 +76,7 @@ class Board:
 
         Example:
             >>> [line.agent for line in rl.open("demo/rag-handbook.db").ratings.by_rank][:2]
-            ['fusion-bm25', 'rag-bm25']
+            ['fusion-bm25', 'rag-hybrid']
         """
         return self._shown().board.ratings
 
@@ -105,8 +105,8 @@ class Board:
         Example:
             >>> rl.open("demo/rag-handbook.db").to_frame()[["agent", "rank", "wins"]].head(2)
                      agent  rank  wins
-            0  fusion-bm25     1    56
-            1     rag-bm25     2    55
+            0  fusion-bm25     1    54
+            1   rag-hybrid     2    49
         """
         return frame(self._shown().tables()[0])
 

@@ -128,8 +128,8 @@ def rate(
         >>> rated = rl.rate("demo-verdicts.csv", bootstrap=200)
         >>> rated.to_frame()[["agent", "wins", "losses"]].head(2)
                  agent  wins  losses
-        0  fusion-bm25    56      23
-        1     rag-bm25    55      25
+        0  fusion-bm25    54      21
+        1   rag-hybrid    49      23
     """
     chosen: RatingOptions = argument("rate", RatingOptions, {"cluster": cluster is not None, **settings})
     mapped = argument("columns", dict[str, str], columns or {})

@@ -433,5 +433,5 @@ def test_only_who_asks_a_server_has_headers() -> None:
 def test_a_header_without_a_value_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_KEY", raising=False)
     spec = {"provider": "openai", "model": "m", "headers_env": {"api-key": "AZURE_KEY"}}
-    with pytest.raises(InputError, match="set the environment variable AZURE_KEY"):
+    with pytest.raises(InputError, match="needs the environment variable AZURE_KEY, which is not set"):
         open_provider(JudgeSpec.model_validate(spec))

@@ -162,7 +162,7 @@ def _of_table(where: str, table: Any) -> Iterator[Reading]:
     caption = " ".join(_text(own) for own in table.findall("caption"))
     names = [_text(cell) for cell in table.findall("thead/tr/th")]
     for row in table.findall("tbody/tr"):
-        cells = [_text(cell) for cell in row]
+        cells = [_text(cell) for cell in row if cell.get("class") != "plot"]
         if len(cells) == len(names):
             yield from of_row(f"{where}: {caption}", names, cells)
 

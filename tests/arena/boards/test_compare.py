@@ -65,18 +65,19 @@ def test_a_planted_disagreement_is_counted_named_and_coloured() -> None:
         f"it orders {counts}s 3 and reverses 3.",
         "Nuggets disagree with the games about d (above a, b and c, below in the games): "
         f"they order {counts} 3 and reverse 3.",
-        "Criteria agree with the games: they order 6 of 6 pairs of agents as the games do, prove 6 and reverse none.",
+        "Mean grades agree with the games: they order 6 of 6 pairs of agents as the games do, "
+        "prove 6 and reverse none.",
     ]
     drawn = strips(found)
-    assert list(drawn) == ["Games", "EXAM-Cover", "Nuggets V strict", "Criteria"]
+    assert list(drawn) == ["Games", "EXAM-Cover", "Nuggets V strict", "Mean grade"]
     looks = {title: [strip.marks[agent].look for agent in AGENTS] for title, strip in drawn.items()}
     assert looks["EXAM-Cover"] == looks["Nuggets V strict"] == ["blue", "blue", "blue", "orange"]
-    assert (looks["Games"], looks["Criteria"]) == (["quiet"] * 4, ["blue"] * 4)
+    assert (looks["Games"], looks["Mean grade"]) == (["quiet"] * 4, ["blue"] * 4)
     assert drawn["EXAM-Cover"].verdict == ("orange", "disagrees on 1 agent")
     assert [share.count for share in drawn["EXAM-Cover"].shares] == [3, 0, 0, 3]
-    assert drawn["Criteria"].verdict == ("blue", "agrees")
-    assert drawn["Criteria"].notes[:2] == ["6 of 6 pairs as the games", "6 proven, 0 reversed"]
-    assert drawn["Criteria"].notes[2:] == ["tau 1.00"]  # by all draws of queries
+    assert drawn["Mean grade"].verdict == ("blue", "agrees")
+    assert drawn["Mean grade"].notes[:2] == ["6 of 6 pairs as the games", "6 proven, 0 reversed"]
+    assert drawn["Mean grade"].notes[2:] == ["tau 1.00"]  # by all draws of queries
 
 
 def test_ranks_stand_on_one_scale_over_those_of_the_games_and_scores_on_demand_on_their_own() -> None:
@@ -110,11 +111,11 @@ def test_where_nothing_is_proven_it_is_open_and_no_agreement() -> None:
     same, level = means("cover", (3, 2, 1, 0)), means("criteria", (0, 0, 0, 0), 2)
     first, second = board(same, level).sentences()
     assert first.startswith("EXAM-Cover agrees with the games: it orders 6 of 6 pairs")
-    assert second.startswith("Whether criteria agree with the games is open: they order ")
+    assert second.startswith("Whether mean grades agree with the games is open: they order ")
     assert second.endswith(" prove none and reverse none.")
     for sentence in board(same, level, rating=(0, 0, 0, 0)).sentences():
         assert sentence.startswith("Whether ")
-    drawn = strips(board(level))["Criteria"]
+    drawn = strips(board(level))["Mean grade"]
     assert drawn.verdict == ("open", "open")
     assert {mark.look for mark in drawn.marks.values()} == {"open"}
 

@@ -62,7 +62,7 @@ def test_queries_beyond_a_limit_are_judged_before_more_are_written(
     judged: Callable[[int | None], Path], cli: Callable[..., Any]
 ) -> None:
     store = judged(14)
-    assert advice(board_of(store)).startswith(f"16 queries {FIRST} To tell x and y apart, about ")
+    assert advice(board_of(store)).startswith(f"16 queries {FIRST} To tell x and y apart, it takes about ")
     shown = cli("leaderboard", store, "--details").out
     neighbours = shown.partition("Can neighbours be told apart?")[2].partition("\n\n")[0]
     assert neighbours.strip().endswith(f"16 queries {FIRST}")
@@ -74,7 +74,7 @@ def test_queries_beyond_a_limit_are_judged_before_more_are_written(
 def test_where_every_query_is_judged_nothing_is_left_to_judge_first(judged: Callable[[int | None], Path]) -> None:
     store = judged(None)
     said = advice(board_of(store))
-    assert said.startswith("To tell x and y apart, about ")
+    assert said.startswith("To tell x and y apart, it takes about ")
     with closing(Store.open(str(store))) as opened:
         (own,) = compare(opened, "x-y", "x", "y").scores
     assert not any("judged yet" in line for line in own.remarks())

@@ -204,7 +204,7 @@ def test_an_agent_s_identity_changes_with_what_decides_its_replies_only(tmp_path
         ({"kind": "file", "answers": "gone.csv"}, "gone.csv: cannot be read"),
         (
             {"kind": "endpoint", "base_url": "http://a", "model": "m", "api_key_env": "GONE"},
-            "set the environment variable GONE",
+            "the environment variable GONE, which is not set",
         ),
     ],
 )
