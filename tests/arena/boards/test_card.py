@@ -133,6 +133,9 @@ def test_cards_of_two_judges_say_which_agrees_more_with_people(cli: CLI, tmp_pat
     assert {one["first"], one["second"]} == {*judges}
     assert one["verdict"] == ("better" if one["first"] == "fair" else "worse")
     assert "Two judges" in written[1].read_text()
+    shown = cli("leaderboard", config)  # the panel ties always, so that people correct it by the same everywhere
+    assert shown.status == 0, shown.err
+    assert "win rates lie elsewhere than panel (majority)" in " ".join(shown.out.split())
 
 
 def test_a_judge_asked_again_in_a_new_store_is_held_against_what_it_said(
