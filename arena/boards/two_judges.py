@@ -27,6 +27,7 @@ _COLUMNS: Final = (
     Column("result", "The judge is", programs=False),
     Column("more", "More queries", COUNT, "With as many more like these, it is decided with a probability of 80%."),
 )
+_MOST: Final = 20
 _HOLM: Final = "Each interval is at the level at which Holm's procedure tests its pair."
 
 
@@ -38,10 +39,13 @@ def two_judges(comparisons: Sequence[Comparison], judge: str = "", name: str = "
         for pair in comparison.pairs
         if judge in ("", pair.first, pair.second)
     ]
-    rows = [pair_row(pair) | {"what": what, "result": _result(pair)} for what, pair in pairs]
-    corrected = any(pair.level != pairs[0][1].level for _, pair in pairs) or (pairs and pairs[0][1].level > 0.95)
-    columns = [replace(column, interval=column.interval and "Interval") for column in _COLUMNS]
     notes = [f"Not worse: by {pairs[0][1].margin:g} at most (--epsilon)."] if pairs else []
+    if (found := len(pairs)) > _MOST:
+        pairs = sorted(pairs, key=lambda entry: 2.0 if entry[1].p is None else entry[1].p)[:_MOST]
+        notes.append(f"The {_MOST} with the smallest p, of {found:,}; '--format json' has all.")
+    rows = [pair_row(pair) | {"what": what, "result": _result(pair)} for what, pair in pairs]
+    corrected = any(pair.level > 0.95 for _, pair in pairs)
+    columns = [replace(column, interval=column.interval and "Interval") for column in _COLUMNS]
     notes += [_HOLM] if corrected else []
     return [Table(name, "Two judges", columns if corrected else _COLUMNS, rows, notes)] if pairs else []
 
