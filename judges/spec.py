@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import yaml
@@ -100,6 +100,49 @@ def _variable(name: str) -> str:
 
 Variable = Annotated[str, AfterValidator(_variable)]
 
+SECRET_VARIABLE: Final = re.compile(
+    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE
+)
+"""Matches names of environment variables that may hold a secret."""
+_OF_VERSIONS: Final = re.compile(
+    r"(?:.*_)?(?:SHA1?|COMMIT|REVISION|(?:SOURCE)?VERSION|RELEASE|TAG|REF|REF_NAME|BUILD|BUILD_ID|BUILD_NUMBER|RUN_ID|DATE)",
+    re.IGNORECASE,
+)
+"""Matches names of the environment variables that a version may hold, such as ``GIT_SHA``: they never hold a secret."""
+_LONGEST_VERSION: Final = 200
+_PLACE: Final = re.compile(r"\$\{([^}]*)\}?|\$([A-Za-z_]\w*)")
+
+
+def _filled_in(version: str, info: ValidationInfo) -> str:
+    """Fill in the variables of the environment, ``${GIT_SHA}``, in a version that a YAML file declares."""
+    return version if info.context is None else _PLACE.sub(_value_of, version)
+
+
+def _value_of(place: re.Match[str]) -> str:
+    name = place[1] if place[1] is not None else place[2]
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or place[0] != f"${{{name}}}":
+        raise ValueError(f"write a variable of the environment as ${{GIT_SHA}}, not {shortened([place[0]])}")
+    if SECRET.search(name) or SECRET_VARIABLE.search(name):
+        raise ValueError(f"${{{name}}} may be a secret, and a version is kept in the store; name another variable")
+    if not _OF_VERSIONS.fullmatch(name):
+        raise ValueError(
+            f"${{{name}}} is not filled in: only names that end in SHA, COMMIT, REVISION, VERSION, RELEASE, TAG, REF, "
+            "REF_NAME, BUILD, BUILD_ID, BUILD_NUMBER, RUN_ID or DATE are"
+        )
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise ValueError(f"the variable {name} is not set; set it, or write the version itself")
+    if looks_like_key(value) or "$" in value or not value.isprintable() or len(value) > _LONGEST_VERSION:
+        raise ValueError(
+            f"the variable {name} holds no version: give one of at most {_LONGEST_VERSION} characters, without '$', "
+            "that is not a key"
+        )
+    return value
+
+
+Version = Annotated[str, AfterValidator(_filled_in)]
+"""A version of a judge or agent; in a YAML file, ``${GIT_SHA}`` stands for the variable of the environment."""
+
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TRANSPORT_HEADERS = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
 
@@ -168,8 +211,9 @@ class JudgeSettings(Section):
     replies_as: Annotated[str | None, UNLESS_EMPTY] = None
     """``openai``, ``anthropic``: the model's name in the server's replies, if ``model`` is a name of your own, such as
     that of a deployment."""
-    version: Annotated[str, UNLESS_EMPTY] = ""
-    """Change it when the model changes behind its name or address: everything is judged anew. ``python``: it also
+    version: Annotated[Version, UNLESS_EMPTY] = ""
+    """Change it when the model changes behind its name or address, or write [`${GIT_SHA}`](ci.md#todays-system):
+    everything is judged anew. ``python``: it also
     stands for [what cannot be read](judges.md#functions) of the function."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Sampling temperature, 0 to 2. When left out it is not sent; a local model decodes greedily."""

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.test_docs import blocks
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 _EXPRESSION = re.compile(r"\$\{\{ (.+?) \}\}")
@@ -74,9 +75,18 @@ def repository(played_demo: Path, tmp_path: Path) -> Path:
     """Somebody's repository: a tournament and its data, committed."""
     folder = tmp_path / "repository"
     shutil.copytree(played_demo, folder)
-    for command in ("init -q", "add .", "-c user.name=a -c user.email=a@b.invalid commit -qm tournament"):
-        subprocess.run(["git", *command.split()], cwd=folder, check=True)
+    git(folder, "init", "-q")
+    commit(folder)
     return folder
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", ".")
+    git(folder, "-c", "user.name=a", "-c", "user.email=a@b.invalid", "commit", "-qm", "a change")
 
 
 def act(repository: Path, comments: Comments, *only: str, **given: str) -> dict[str, Any]:
@@ -99,10 +109,12 @@ def act(repository: Path, comments: Comments, *only: str, **given: str) -> dict[
             env={
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 "HOME": str(temp),
+                "PYTHONPATH": str(ROOT),
                 "GITHUB_ACTION_PATH": str(ROOT),
                 "GITHUB_API_URL": f"http://127.0.0.1:{comments.server_port}",
                 "GITHUB_OUTPUT": str(temp / "output"),
                 "GITHUB_REPOSITORY": "somebody/rag",
+                "GITHUB_SHA": git(repository, "rev-parse", "HEAD"),
                 "GITHUB_STEP_SUMMARY": str(temp / "summary"),
                 "RUNNER_TEMP": str(temp),
                 # The package alone, from this folder and to a place of its own: all it needs is here.
@@ -159,3 +171,126 @@ def test_wrong_input_ends_the_action_and_runs_nothing(repository: Path, comments
 def test_nothing_from_outside_stands_in_a_command() -> None:
     for step in ACTION["runs"]["steps"]:
         assert "${{" not in step.get("run", "")
+
+
+PAGE = {block.file: block.text for block in blocks(ROOT / "docs/ci.md") if block.file}
+SERVICE = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["question"]
+        sent = json.dumps({"answer": ANSWER.format(question)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, *args):
+        pass
+
+server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+SEARCH = """
+from types import SimpleNamespace
+
+def search(text):
+    first, *others = text.strip("?").split()
+    return [SimpleNamespace(id=f"{first}-{number}", text=each) for number, each in enumerate((first, " ".join(others)))]
+"""
+
+
+class Service:
+    """The service of a checkout, as its workflow starts it; after ``restart`` at the same address."""
+
+    def __init__(self, checkout: Path) -> None:
+        self.checkout, self.port = checkout, 0
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "service.py", str(self.port)]
+        self._process = subprocess.Popen(command, cwd=self.checkout, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline())
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def pull_request(tmp_path: Path) -> Iterator[tuple[Path, Service]]:
+    """A checkout of a pull request with the files of docs/ci.md, and its service behind an address."""
+    origin, checkout = tmp_path / "origin", tmp_path / "checkout"
+    origin.mkdir()
+    git(origin, "init", "-q")
+    table = "".join(f"q{at},How{at} should{at} one{at} judge{at}?\n" for at in range(12))
+    (origin / "queries.csv").write_text(f"qid,query\n{table}")
+    (origin / "service.py").write_text(f"ANSWER = '{{}}'\n{SERVICE}")
+    (origin / "search.py").write_text(SEARCH)
+    (origin / "baseline.py").write_text(PAGE["baseline.py"])
+    commit(origin)
+    git(tmp_path, "clone", "-q", str(origin), str(checkout))
+    service = Service(checkout)
+    config = PAGE["tournament.yaml"].replace("127.0.0.1:8000", f"127.0.0.1:{service.port}")
+    (origin / "tournament.yaml").write_text(
+        config.replace("{provider: openai, model: gpt-4.1-mini, max_cost_usd: 5}", "{provider: lexical}")
+    )
+    commit(origin)
+    git(checkout, "pull", "-q")
+    yield checkout, service
+    service.stop()
+
+
+def replaced(checkout: Path, service: Service, answer: str, version: str = "") -> None:
+    """A commit replaces the service, which is deployed at the same address; the store is as the cache restores it."""
+    origin = checkout.with_name("origin")
+    (origin / "service.py").write_text(f"ANSWER = {answer!r}\n{SERVICE}")
+    if version:
+        config = (origin / "tournament.yaml").read_text()
+        (origin / "tournament.yaml").write_text(re.sub(r"version: \S+", f"version: {version}", config))
+    commit(origin)
+    git(checkout, "pull", "-q")
+    service.stop()
+    service.start()
+
+
+def test_the_page_on_ci_judges_the_system_of_this_checkout(
+    pull_request: tuple[Path, Service], comments: Comments
+) -> None:
+    checkout, service = pull_request
+    (step,) = (
+        one for one in yaml.safe_load(PAGE["gate.yml"])["jobs"]["gate"]["steps"] if "ragleague" in one.get("uses", "")
+    )
+    steps = ("Gate", "Comment", "Verdict")
+
+    def gate(**more: str) -> tuple[int, str]:
+        ended = act(checkout, comments, *steps, **step["with"], **more)
+        assert ended["Gate"][0] == ended["Comment"][0] == 0, ended
+        assert comments.bodies[-1].removeprefix("<!-- ragleague gate -->\n") == ended["summary"]
+        return ended["Verdict"][0], ended["summary"]
+
+    status, said = gate()
+    assert (status, said.startswith("### Passed: service is better than baseline.\n")) == (0, True), said
+    assert re.search(r"Answers of service: 12, made .*, 12 asked anew\.", said)
+    assert re.search(r"Answers of baseline: 12, made .*, 12 asked anew\.", said)
+
+    replaced(checkout, service, "I cannot say.")
+    status, said = gate()
+    assert (status, said.startswith("### Failed: service is worse than baseline.\n")) == (1, True), said
+    assert re.search(r"Answers of service: 12, made .*, 12 asked anew\.", said)
+    assert re.search(r"Answers of baseline: 12, made .*, 0 asked anew\.", said)
+
+    replaced(checkout, service, "{}", version="fixed")
+    assert gate()[0] == 0
+    replaced(checkout, service, "I cannot say.")
+    status, said = gate()
+    assert status == 0, "a version that stays lets yesterday's answers pass"
+    assert re.search(r"Answers of service: 12, made .*, 0 asked anew\.", said)
+    status, said = gate(ask="service")
+    assert (status, said.startswith("### Failed: service is worse than baseline.\n")) == (1, True), said
+    assert re.search(r"Answers of service: 12, made .*, 12 asked anew\.", said)
+    assert len(comments.bodies) == 2, "one comment, written anew each time"

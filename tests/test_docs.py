@@ -181,8 +181,10 @@ def assert_occur_in_order(entry: Shown, output: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_configurations_of_a_page_load(page: Path, tmp_path: Path) -> None:
+def test_configurations_of_a_page_load(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for block in blocks(page):
+        for name in re.findall(r"version: \$\{(\w+)\}", block.text):
+            monkeypatch.setenv(name, "1f0c")
         content = yaml.safe_load(block.text) if block.language == "yaml" else {}
         if content.keys() >= KEYS_OF_WHOLE_CONFIGURATIONS and page.name != "own-stage.md":  # it needs its package
             (tmp_path / "page.yaml").write_text(block.text, encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from time import time
 from typing import Annotated, Any
 
 import typer
@@ -88,12 +89,21 @@ def gate(
     tournament: Tournament = None,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AGENT", help="ask this agent, NEW or OLD, every query anew first: its system has changed"
+        ),
+    ] = None,
     form: Form = "table",
 ) -> None:
     """Pass if a new agent is not worse than an old one.
 
     With a configuration it first runs the missing judgments; with an adaptive schedule it stops as soon as the games
     decide. With a store or --tournament it judges nothing. Without --on it compares the agents by the games they won.
+
+    Answers that are in the store are used again, and the output says when they were made; --ask makes new ones. A run
+    that was stopped while asking goes on without --ask.
 
     With --by it passes only if the new agent is not shown to be worse on any group of queries either.
 
@@ -105,10 +115,12 @@ def gate(
         require_writable(out)
     how: dict[str, Any] = {"on": on or ["pairwise"], "margin": margin, "judges": judges, "by": by}
     if tournament is None and source.endswith((".yaml", ".yml")):
-        board = _judge_and_compare(Path(source), new, old, retry_failed, log_json, **how)
+        board = _judge_and_compare(Path(source), new, old, retry_failed, log_json, ask=ask or [], **how)
     else:
+        if ask:
+            raise InputError(f"--ask {ask[0]}: a store is only looked at; name the configuration")
         with open_tournament(source, tournament) as (store, name):
-            board = stored.compare(store, name, new, old, **how)
+            board = stored.compare(store, name, new, old, since=time(), **how)
     show_gate(board, form)
     if junit is not None:
         with open_replacing(junit) as raw:

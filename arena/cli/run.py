@@ -77,6 +77,10 @@ def run(
         list[str] | None, typer.Option("--stage", metavar=f"[{_STAGES}]", help="run only this stage; may be repeated")
     ] = None,
     retry_failed: RetryFailed = False,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AGENT", help="ask this agent every query anew; may be repeated"),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="wait until the batches of judges with 'mode: batch' are finished")
     ] = True,
@@ -113,6 +117,7 @@ def run(
             print_part,
             stages=stage or (),
             retry_failed=retry_failed,
+            ask=ask or (),
             wait=wait,
             trace=trace,
             data=inputs.data,

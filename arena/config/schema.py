@@ -38,7 +38,7 @@ from judges.sections import (
     mistake,
     nearest,
 )
-from judges.spec import JudgeSpec
+from judges.spec import SECRET_VARIABLE, JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 from retrieval_eval.data.collections import irds_name as dataset_name
 from retrieval_eval.data.table_spec import OF_DATA
@@ -115,7 +115,6 @@ _RUNTIME_ENV: Final = (
     "image_uri",
     "config",
 )
-_SECRET: Final = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
 
 
 class ExecutorSection(Section):
@@ -147,7 +146,7 @@ class ExecutorSection(Section):
         variables = env.get("env_vars", {})
         if not isinstance(variables, dict) or {type(part) for pair in variables.items() for part in pair} - {str}:
             raise ValueError("env_vars: names and texts, such as {HF_HOME: /models}; put numbers in quotes")
-        secret = next((("env_vars", variable) for variable in variables if _SECRET.search(variable)), None)
+        secret = next((("env_vars", variable) for variable in variables if SECRET_VARIABLE.search(variable)), None)
         if path := secret or key_in(env):
             raise ValueError(
                 f"{'.'.join(path)} looks like a key, and Ray shows runtime_env in its logs: set it in the environment "

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from calendar import month_name
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -200,6 +202,16 @@ def listed(words: Sequence[str], most: int | None = None) -> str:
     if most is not None and len(words) > most:
         words = [*words[:most], f"{len(words) - most} more"]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def between_days(first: float, last: float) -> str:
+    """The days (UTC) from one time to another, in seconds since 1970: ``26 to 27 November 2026``."""
+    start, end = (datetime.fromtimestamp(at, UTC) for at in (first, last))
+    parts = [(f"{each.day}", month_name[each.month], f"{each.year}") for each in (start, end)]
+    if parts[0] == parts[1]:
+        return " ".join(parts[1])
+    same = 2 if parts[0][1:] == parts[1][1:] else 1 if parts[0][2] == parts[1][2] else 0
+    return f"{' '.join(parts[0][: 3 - same])} to {' '.join(parts[1])}"
 
 
 def _unknown(value: Any) -> bool:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.settings import StoredAgent, StoredSettings
@@ -60,6 +61,36 @@ def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
         agent.name: [query_id for query_id in data.queries if (query_id, agent.name) not in data.answers]
         for agent in settings.agents
     }
+
+
+class AnswerTimes(Struct, frozen=True):
+    """How many answers of an agent a tournament has, and when they were made, in seconds since 1970.
+
+    Attributes:
+        first, last: ``None`` for answers from a file.
+        asked: number of answers made in this run; ``None`` if no run is part of the command.
+    """
+
+    agent: str
+    answers: int
+    first: float | None = None
+    last: float | None = None
+    asked: int | None = None
+
+
+def answer_times(store: Store, tournament: str, agent: str, since: float | None = None) -> AnswerTimes:
+    """When an agent's answers in a tournament were made; those of this run were made after ``since``."""
+    answered, _ = store.answered(tournament)
+    names = {query_id for query_id, answering in answered if answering == agent}
+    stored = next((each for each in store.settings(tournament).agents if each.name == agent), None)
+    if stored is None or stored.settings.get("kind") == "file":
+        return AnswerTimes(agent, len(names))
+    queries = [query for query_id, query in store.queries(tournament).items() if query_id in names]
+    asked = [AgentQuery.of(stored, query) for query in queries]
+    times = AgentReplies(store).times(asked)
+    made = [times[query] for query in asked if query in times]
+    anew = None if since is None else sum(at >= since for at in made)
+    return AnswerTimes(agent, len(names), min(made, default=None), max(made, default=None), anew)
 
 
 def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Causes]:

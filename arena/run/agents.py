@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from msgspec import Struct
 from arena.config.schema import Config, ExecutorSection
 from arena.config.settings import StoredAgent
 from arena.data.corpus import ReadCorpus, corpus_of
-from arena.store import sqlite_path
+from arena.store import Store, missing, sqlite_path
+from arena.store.agents import AgentReplies
 from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec
@@ -65,13 +67,25 @@ def open_agents(
     for agent in agents if stop is not None else ():
         if lacking := getattr(agent, "lacking", ""):
             PROGRESS.warning("agent %s: %s", agent.name, lacking)
-    return OpenedAgents(agents, judges, corpus, [_stored(agent, specs[agent.name]) for agent in agents])
+    identities = {agent.identity: agent.identity for agent in agents}
+    if agents and not missing(config.store):
+        with closing(Store.open(config.store)) as store:
+            identities = AgentReplies(store).newest(identities)
+    return OpenedAgents(agents, judges, corpus, declared(agents, specs, identities))
 
 
-def _stored(agent: Agent, spec: AgentSpec) -> StoredAgent:
-    return StoredAgent(
-        name=agent.name, identity=agent.identity, settings=spec.stored(), notes=agent.notes, told_id=spec.told_id
-    )
+def declared(agents: Iterable[Agent], specs: Mapping[str, AgentSpec], newest: Mapping[str, str]) -> list[StoredAgent]:
+    """The agents as the store records them; ``newest`` has the identity of each agent's newest asking, by identity."""
+    return [
+        StoredAgent(
+            name=agent.name,
+            identity=newest[agent.identity],
+            settings=specs[agent.name].stored(),
+            notes=agent.notes,
+            told_id=specs[agent.name].told_id,
+        )
+        for agent in agents
+    ]
 
 
 def _cache(config: Config) -> Path | None:

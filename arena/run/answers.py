@@ -6,12 +6,13 @@ import asyncio
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.config.schema import Config
 from arena.config.settings import StoredAgent
@@ -19,7 +20,7 @@ from arena.data.corpus import ReadCorpus
 from arena.data.dataset import Dataset
 from arena.data.files import load_files
 from arena.results.replies import require_fit
-from arena.run.agents import OpenedAgents, open_agents
+from arena.run.agents import OpenedAgents, declared, open_agents
 from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, StageSummary, failed
 from arena.run.queue import Claimed, KeyedWant, Queue
@@ -31,6 +32,7 @@ from arena.store.runs import AGENTS
 from judges.errors import RETRIED_NEXT_RUN, InputError, ProviderError
 from judges.functions import contained
 from judges.judge import Judge, MayAsk, Stop
+from judges.sections import nearest
 from judges.types import CallTrace, Query, Task
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import AgentSpec
@@ -157,15 +159,18 @@ def run_agents(
     data: Dataset | None = None,
     *,
     retry_failed: bool = False,
+    ask: Collection[str] = (),
     trace: Callable[[CallTrace], None] | None = None,
     part_of: Recorder | None = None,
 ) -> AgentsRun:
     """Ask every declared agent each query that it has not answered.
 
     The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
-    ``data`` replaces the dataset from the configured files. ``part_of`` records the enclosing run; without it a new
-    run starts.
+    ``data`` replaces the dataset from the configured files. Agents named in ``ask`` are asked every query anew; later
+    runs use these answers and continue if some are missing. ``part_of`` records the enclosing run; without it a new run
+    starts.
     """
+    require_askable(config, ask)
     if not config.agents:
         raise InputError("the configuration has no section 'agents'; add it to name the agents that answer the queries")
     files = load_files(config) if data is None else data
@@ -178,6 +183,7 @@ def run_agents(
     try:
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
+            opened = _asked_anew(store, opened, config, ask)
             source = Answers(store, opened, config.agents, files.queries, recorder.runner, retry_failed=retry_failed)
             recorder.update(store, {AGENTS: source.before()})
             outcome = run_to_end(_ask(source, progress, stop))
@@ -185,6 +191,29 @@ def run_agents(
         return outcome
     finally:
         store.close()
+
+
+def require_askable(config: Config, ask: Iterable[str]) -> None:
+    """Check the names of agents to ask anew.
+
+    Raises:
+        InputError: the configuration declares no such agent, or its answers are from a file.
+    """
+    for name in ask:
+        if name not in config.agents:
+            hint = nearest(name, config.agents) if config.agents else ": it declares no agents"
+            raise InputError(f"--ask {name}: the configuration has no agent of this name to ask{hint}")
+        if config.agents[name].kind == "file":
+            raise InputError(f"--ask {name}: its answers are from a file; replace the file, or ask another agent")
+
+
+def _asked_anew(store: Store, opened: OpenedAgents, config: Config, ask: Collection[str]) -> OpenedAgents:
+    if not ask:
+        return opened
+    replies = AgentReplies(store)
+    replies.ask_anew(agent.identity for agent in opened.agents if agent.name in ask)
+    newest = replies.newest(agent.identity for agent in opened.agents)
+    return replace(opened, declared=declared(opened.agents, config.agents, newest))
 
 
 async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:

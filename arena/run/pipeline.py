@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -57,6 +57,7 @@ def play(
     *,
     stages: Sequence[str] = (),
     retry_failed: bool = False,
+    ask: Collection[str] = (),
     wait: bool = True,
     trace: Callable[[CallTrace], None] | None = None,
     data: Dataset | None = None,
@@ -71,6 +72,7 @@ def play(
         say: called with the outcome of each part when the part ends.
         stages: names from ``stage_tasks`` to run, all by default.
         retry_failed: retry all failures, including refused or unusable replies.
+        ask: agents to ask every query anew, see ``run_agents``.
         wait: whether to wait until the provider has processed all batches.
         trace: called with every call to a model.
         data: use this dataset instead of the files in the configuration.
@@ -83,6 +85,12 @@ def play(
             raise InputError(
                 f"--stage {stage}: the configuration has no section {section!r}; add it, or name another stage"
             )
+    if ask:
+        from arena.run.answers import require_askable
+
+        require_askable(config, ask)
+        if stages and "agents" not in stages:
+            raise InputError(f"--ask {next(iter(ask))}: goes with the stage agents; add --stage agents")
     is_ready = config.synth is None and not config.agents
     checked = preflight(config, data, assume=not is_ready)
     checked.require()
@@ -95,6 +103,7 @@ def play(
             recorder,
             stages=stages,
             retry_failed=retry_failed,
+            ask=ask,
             wait=wait,
             trace=trace,
             data=data,
@@ -113,6 +122,7 @@ def _ask(
     *,
     stages: Sequence[str],
     retry_failed: bool,
+    ask: Collection[str],
     wait: bool,
     trace: Callable[[CallTrace], None] | None,
     data: Dataset | None,
@@ -135,7 +145,9 @@ def _ask(
         from arena.run.answers import run_agents
 
         with progress() as display:
-            agents_run = run_agents(config, display, data, retry_failed=retry_failed, trace=trace, part_of=recorder)
+            agents_run = run_agents(
+                config, display, data, retry_failed=retry_failed, ask=ask, trace=trace, part_of=recorder
+            )
         say(agents_run)
         complete = complete and agents_run.complete
         given_answers = config.data.answers if data is None else data.answers

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, insert, select, update
 
 from arena.store import runners, runs
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
 from arena.store.engine import retry_while_away, retrying
 from arena.store.rows import with_checksum
 from arena.store.runners import Runner
-from arena.store.tables import AGENT_REPLY
+from arena.store.tables import AGENT_REPLY, ASKING
 from judges.masking import storable
 from judges.types import Query, Usage
 from retrieval_eval.agents.types import AgentFailure, AgentReply, ReplyOrFailure, RetrievedText
@@ -77,6 +78,33 @@ class AgentReplies:
         with self._store.reading() as connection:
             known = _outcomes(connection, [each.reply_id for each in asked])
             return {each: known[each.reply_id] for each in asked if each.reply_id in known}
+
+    @retrying
+    def times(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, float]:
+        """By query, when the reply was saved, in seconds since 1970; queries without a stored reply are left out."""
+        with self._store.reading() as connection:
+            columns = AGENT_REPLY.c
+            rows = _rows(connection, [each.reply_id for each in asked], columns.reply_id, columns.made_at)
+            times = {row.reply_id: float(row.made_at) for row in rows}
+            return {each: times[each.reply_id] for each in asked if each.reply_id in times}
+
+    @retrying
+    def newest(self, identities: Iterable[str]) -> dict[str, str]:
+        """The identity under which each agent's newest asking is stored; the agent's own if it was never asked anew."""
+        names = list(dict.fromkeys(identities))
+        with self._store.reading() as connection:
+            rows = connection.execute(select(ASKING).where(ASKING.c.identity.in_(names)))
+            numbers = {row.identity: row.number for row in rows}
+        return {name: f"{name}/{numbers[name]}" if name in numbers else name for name in names}
+
+    def ask_anew(self, identities: Iterable[str]) -> None:
+        """Begin a new asking of these agents; their earlier replies stay in the store under their earlier identity."""
+        names = sorted({*identities})
+        with self._store.writing(alone=True, judged=False) as connection:
+            for name in names:
+                begun = update(ASKING).where(ASKING.c.identity == name).values(number=ASKING.c.number + 1)
+                if not connection.execute(begun).rowcount:
+                    connection.execute(insert(ASKING), {"identity": name, "number": 1})
 
     @retrying
     def claim(
@@ -154,6 +182,7 @@ def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
         "latency_s": _float(reply.latency_s),
         "cost_usd": _float(reply.cost_usd),
         "tried_s": _float(reply.tried_s),
+        "made_at": time.time(),
     }
     return with_checksum(row)
 

@@ -21,9 +21,11 @@ from arena.store.engine import (
     wait_for_others,
 )
 from arena.store.engine import writing as transactions
-from arena.store.tables import FIGURES, METADATA, SCHEMA_VERSION, STATE
+from arena.store.tables import AGENT_REPLY, FIGURES, METADATA, SCHEMA_VERSION, STATE
 from judges.errors import InputError, StoreError
 
+_NEWEST: Final = AGENT_REPLY.c.made_at
+"""The column that was added last: a store without it is of an earlier version."""
 _FORGET_FIGURES: Final = delete(FIGURES)
 _COUNT_CHANGE: Final = update(STATE).values(changes=STATE.c.changes + 1)
 
@@ -81,17 +83,19 @@ class Database:
             StoreError: another version wrote the store, or a table is missing.
         """
         with self.reading() as connection:
-            tables = inspect(connection).get_table_names()
+            inspector = inspect(connection)
+            tables = inspector.get_table_names()
             if not tables:
                 if to_write:
                     return
                 raise no_store(self.location)
             version = connection.execute(select(STATE.c.schema_version)).scalar()
-        if version != SCHEMA_VERSION:
-            raise StoreError(
-                f"{self.location}: written by another version of ragleague (schema {version}, not {SCHEMA_VERSION}); "
-                "name a new store"
-            )
+            newest = AGENT_REPLY.name in tables and inspector.get_columns(AGENT_REPLY.name)
+        differs = "" if version == SCHEMA_VERSION else f"schema {version}, not {SCHEMA_VERSION}"
+        if newest and _NEWEST.name not in {column["name"] for column in newest}:
+            differs = differs or f"without the column {_NEWEST}"
+        if differs:
+            raise StoreError(f"{self.location}: written by another version of ragleague ({differs}); name a new store")
         if lost := [name for name in METADATA.tables if name not in tables]:
             raise StoreError(f"{self.location}: {DAMAGED} (the table {lost[0]!r} is gone)")
 

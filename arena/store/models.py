@@ -166,7 +166,16 @@ class AgentReplyRow(_Row, table=True):
     latency_s: float | None
     cost_usd: float | None
     tried_s: float | None
+    made_at: float
     checksum: int
+
+
+class AskingRow(_Row, table=True):
+    """How many times all queries were asked anew of the agent with this identity."""
+
+    __table__ = tables.ASKING
+    identity: str
+    number: int
 
 
 class RunnerRow(_Row, table=True):

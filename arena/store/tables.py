@@ -176,12 +176,22 @@ AGENT_REPLY: Final = Table(
     Column("latency_s", Float),
     Column("cost_usd", Float),
     Column("tried_s", Float),
+    Column("made_at", Float, nullable=False),
     _checksum(),
 )
 """An agent's reply, or a failure to get one if ``answer`` is null; documents and citations are JSON.
 
-``tried_s`` is the time in seconds that all attempts to get the reply took together, null if unknown.
+``tried_s`` is the time in seconds that all attempts to get the reply took together, null if unknown. ``made_at`` is in
+seconds since 1970.
 """
+
+ASKING: Final = Table(
+    "asking",
+    METADATA,
+    Column("identity", String, primary_key=True),
+    Column("number", Integer, nullable=False),
+)
+"""How many times all queries were asked anew of an agent (``--ask``); replies to asking 2 have ``IDENTITY/2``."""
 
 RUNNER: Final = Table(
     "runner",

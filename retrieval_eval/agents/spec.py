@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from judges.masking import key_in
 from judges.sections import Count, Positive, PromptName, RelativePath, Section
-from judges.spec import SECRET, Address, HeadersEnv, Named, Price, Variable, names_in
+from judges.spec import SECRET, Address, HeadersEnv, Named, Price, Variable, Version, names_in
 
 
 class EmbeddingsSpec(Section):
@@ -130,8 +130,9 @@ class AgentSettings(Section):
 
     kind: AgentKind
     """``rag``, ``fusion``, ``baseline``, ``endpoint``, ``http``, ``python`` or ``file``: see [agents](agents.md)."""
-    version: str = ""
-    """Change it when the system behind the agent changes, so that the agent answers all queries again. ``python``: also
+    version: Version = ""
+    """Change it when the system behind the agent changes, or write [`${GIT_SHA}`](ci.md#todays-system), so that the
+    agent answers all queries again. ``python``: also
     when a part of the function changes that [cannot be read](judges.md#functions)."""
     generator: str | None = None
     """Name of the judge that writes the answers. ``rag``, ``fusion``: by default ``extractive``, which needs no judge

@@ -139,7 +139,7 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
     assert board.ratings is not None
     visit(page, f"{address}/?tournament=sample")
     heading, *lines = cells(page, 0)
-    assert heading[:5] == ["Agent", "Group", "To first", "Ranks", "Won"]
+    assert heading[:5] == ["Agent", "Group", "To first", "Ranks", "Win rate"]
     behind = {row.agent: row.bt - board.ratings.by_rank[0].bt for row in board.ratings.agents}
     for line, row in zip(lines, board.ratings.agents, strict=True):
         shown = dict(zip(heading, line, strict=True))
@@ -148,7 +148,7 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
         assert shown["Rating"] == POINTS.write(row.bt)
         assert shown["To first"].split(" (")[0] == POINTS.write(behind[row.agent])
         assert shown["Group"] == row.group
-        assert shown["Won"] == PERCENT.write((row.wins + row.ties / 2) / row.games)
+        assert shown["Win rate"] == PERCENT.write((row.wins + row.ties / 2) / row.games)
     assert "8 of 252 judgments are missing" in page.locator("[data-testid=stAlert]").inner_text()
     fits_any_window(page)
     page.get_by_role("link", name=board.ratings.agents[0].agent, exact=True).click()

@@ -33,6 +33,7 @@ FORMS: dict[str, tuple[str, list[list[str]], list[Any]]] = {
     "vote": ("verdict", [["1"], ["2"], ["3"]], ["A", "B", "TIE"]),
     "label": ("relevance", [["0"], ["2"], ["1"]], [0, 2, 1]),
     "check": ("support", [["1"], ["3"], ["2"]], [2, 0, 1]),
+    "react": ("refusals", [["1"], ["3"], ["2"]], [0, 2, 1]),
     "grade": (
         "criteria",
         [[*"2143", SAVE], [*"0440", SAVE], [*"1112", SAVE]],
@@ -99,6 +100,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             },
         },
         support={"judge": "words"},
+        refusals={"judge": "words"},
     )
     (path / "bare").mkdir()
     played_nugget_tournament(path / "bare", pairwise={"judges": "words"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import Final
 
 import streamlit as st
@@ -78,7 +79,7 @@ def show(source: data.Source) -> None:
     with unfold("All queries", "all") as opened:
         if opened.open:
             show_table(board.query_table(leads))
-    draw(Commands([f"ragleague gate STORE {new} {old} --margin {margin:g}"]))
+    draw(Commands([f"ragleague gate STORE --new {quote(new)} --old {quote(old)} --margin {margin:g}"]))
 
 
 def _forget_query() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -12,11 +13,12 @@ from arena.boards.left_out_judges import ADD_JUDGES, FIXED, judges_decide, parts
 from arena.boards.quantities import WON, quantity
 from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
-from arena.present.numbers import COUNT, P_VALUE, Number, Percent, counted, listed
+from arena.present.numbers import COUNT, P_VALUE, Number, Percent, between_days, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table, fields, plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
+from arena.results.replies import AnswerTimes
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.components import ROUGH
 from retrieval_eval.stats.estimate import Estimate
@@ -264,6 +266,7 @@ class GateBoard(Board, frozen=True):
         tournament: name of the tournament; if the gate uses two, the tournament with the games.
         by: name of the column whose groups of queries are compared too; empty if there is none.
         groups: the comparison on each group, by each score; the group with the largest loss first.
+        times: when the answers of the new and the old agent were made.
     """
 
     tournament: str
@@ -274,6 +277,7 @@ class GateBoard(Board, frozen=True):
     notes: tuple[str, ...] = ()
     by: str = ""
     groups: tuple[GroupCompared, ...] = ()
+    times: tuple[AnswerTimes, ...] = ()
 
     @property
     def collapsed(self) -> list[GroupCompared]:
@@ -312,7 +316,11 @@ class GateBoard(Board, frozen=True):
     def remarks(self) -> list[str]:
         games = [score.finding(self.new, self.old) for score in self.scores if score.on == PAIRWISE]
         scores = (sentence for score in self.scores for sentence in score.remarks())
-        return [*games, *scores, *self._group_remarks(), *self.notes]
+        return [*games, *scores, *self._group_remarks(), *self.dated(), *self.notes]
+
+    def dated(self) -> list[str]:
+        """A sentence for each agent with answers: how many, when they were made, and how many of them in this run."""
+        return [_dated(times) for times in self.times if times.answers]
 
     def _group_remarks(self) -> Iterator[str]:
         """Sentences on the groups of queries: which collapse, which are too small, whether the group matters."""
@@ -378,6 +386,7 @@ class GateBoard(Board, frozen=True):
     def json(self) -> Any:
         own = fields(self, "tournament", "new", "old", "margin", "verdict", "passed")
         own |= {"scores": [_json(score) for score in self.scores], "notes": list(self.notes)}
+        own |= {"answers": {name: _times_json(times) for name, times in zip(("new", "old"), self.times, strict=False)}}
         groups = [
             fields(group, "column", "value", "verdict", "shrunk", "interaction")
             | fields(group.compared, "on", "new", "old", "level")
@@ -402,7 +411,7 @@ class GateBoard(Board, frozen=True):
         kinds: Mapping[str, CaseKind] = {"worse": "failure", "undecided": "error"}
         cases = []
         for score in self.scores:
-            details = "\n".join([score.finding(self.new, self.old), *score.remarks()])
+            details = "\n".join([score.finding(self.new, self.old), *score.remarks(), *self.dated()])
             name = f"{self.new} against {self.old} on {score.on}"
             cases.append(Case(name, score.verdict, details, kinds.get(score.verdict, "")))
         for group in self.groups:  # an undecided group does not fail the gate
@@ -413,10 +422,27 @@ class GateBoard(Board, frozen=True):
 
     def __repr__(self) -> str:
         lines = [line for score in self.scores for line in (score.finding(self.new, self.old), *score.remarks())]
-        return "\n".join([self.headline, *lines, *self._group_remarks(), *self.notes])
+        return "\n".join([self.headline, *lines, *self._group_remarks(), *self.dated(), *self.notes])
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
+
+
+def _dated(times: AnswerTimes) -> str:
+    answers = f"Answers of {times.agent}: {COUNT.write(times.answers)}"
+    if times.first is None or times.last is None:
+        return f"{answers}, from a file."
+    anew = "" if times.asked is None else f", {COUNT.write(times.asked)} asked anew"
+    return f"{answers}, made {between_days(times.first, times.last)}{anew}."
+
+
+def _times_json(times: AnswerTimes) -> dict[str, Any]:
+    made = [
+        datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+        for at in (times.first, times.last)
+        if at is not None
+    ]
+    return {"answers": times.answers, "made": made or None, "asked": times.asked}
 
 
 def _others(score: Compared) -> list[Mark]:

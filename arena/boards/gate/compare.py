@@ -38,6 +38,7 @@ from arena.results.cache import cached_games
 from arena.results.cards import NO_CARD, lacking_cards
 from arena.results.games import FAILED, NOT_WANTED, GameTable
 from arena.results.ratings import rating_settings
+from arena.results.replies import answer_times
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.errors import InputError
@@ -68,6 +69,7 @@ def compare(
     looks: Sequence[float] = (),
     judges: JudgesAs = "fixed",
     by: str = "",
+    since: float | None = None,
 ) -> GateBoard:
     """Compare two agents by the judgments in the store; runs no judge.
 
@@ -77,7 +79,7 @@ def compare(
     gives in ``looks`` the share of all queries judged at each test so far. With ``judges="random"`` the verdict by
     games is for other judges of this kind too. ``by`` names a column of the queries: the agents are then compared on
     each of its groups too, and the verdict *worse* on a group fails the gate. The groups of a score share its error
-    probability (Holm).
+    probability (Holm). ``since`` is when this run began, in seconds since 1970: answers made later count as asked anew.
 
     Raises:
         InputError: an agent, a score or a column does not exist, or the margin is out of range.
@@ -134,7 +136,8 @@ def compare(
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
     notes = (f"{NO_MODEL}.",) if no_model else ()
-    return GateBoard(tournament, new, old, margin, tuple(scores), notes, by, tuple(of_groups))
+    times = tuple(answer_times(store, tournament, name, since) for name in (new, old))
+    return GateBoard(tournament, new, old, margin, tuple(scores), notes, by, tuple(of_groups), times=times)
 
 
 def queries_by_group(data: Dataset, column: str) -> dict[str, frozenset[str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
 from functools import partial
@@ -17,8 +18,9 @@ from arena.data.files import load_files
 from arena.data.kinds import VERDICT
 from arena.present.numbers import listed
 from arena.results.cards import lacking_cards
+from arena.run.answers import require_askable
 from arena.run.interrupts import interruptible
-from arena.run.judging import load_data, run
+from arena.run.judging import declared_agents, load_data, run
 from arena.run.pipeline import RunPart, play
 from arena.stages.adaptive import AdaptiveGames, adaptive_settings
 from arena.store import Store
@@ -46,6 +48,7 @@ def decide(
     judges: JudgesAs = "fixed",
     by: str = "",
     retry_failed: bool = False,
+    ask: Collection[str] = (),
     trace: Callable[[CallTrace], None] | None = None,
 ) -> GateBoard:
     """Ask judges for the judgments that the scores ``on`` lack, and compare two agents by these scores.
@@ -54,8 +57,10 @@ def decide(
     games decide. Judgments that are already in the store are reused. Each batch ends with a test (a look at the
     games); all looks together have the error probability of a single test (``level_of_look``). Earlier looks are read
     from the tournament's runs in the store.
+    Agents named in ``ask`` are first asked every query anew, see ``run_agents``.
     Unknown names are an ``InputError`` before any request is sent.
     """
+    started = time.time()
     check_margin(margin, on)
     stages = list(dict.fromkeys(stage for name in on for stage in _stages(config, name)))
     before = [stage for stage in ("synth", "agents") if getattr(config, stage)]
@@ -64,13 +69,17 @@ def decide(
         only_configured = config.agents and not config.data.runs  # their names are known without reading the corpus
         in_files = (load_files(config) if only_configured else load_data(config)).agents
     check_agents(new, old, sorted({*in_files, *config.agents}))
+    for name in ask:
+        if name not in (new, old):
+            raise InputError(f"--ask {name}: name {new} or {old}, which this gate compares")
+    require_askable(config, ask)
     adaptive = PAIRWISE in on and config.pairwise is not None and config.pairwise.schedule.kind == "adaptive"
     other_stages = [stage for stage in stages if not (adaptive and stage == PAIRWISE)]
     other_scores = [name for name in on if not (adaptive and name == PAIRWISE)]
     judge_stages = partial(play, config, progress, say, retry_failed=retry_failed, trace=trace)
     boards = []
     if before:
-        judge_stages(stages=before)
+        judge_stages(stages=before, ask=ask)
         answering = load_data(config).agents
         if silent := [name for name in (new, old) if name not in answering]:
             raise InputError(
@@ -78,12 +87,12 @@ def decide(
             )
     if other_scores:
         judge_stages(stages=other_stages)
+    how: dict[str, Any] = {"margin": margin, "judges": judges, "by": by, "since": started}
     if adaptive:
-        how: dict[str, Any] = {"margin": margin, "judges": judges, "by": by}
         boards = [_by_batch(config, new, old, progress, say, **how, retry_failed=retry_failed, trace=trace)]
     if other_scores:
         with closing(Store.open(config.store)) as store:
-            boards.append(compare(store, config.name, new, old, on=other_scores, margin=margin, judges=judges, by=by))
+            boards.append(compare(store, config.name, new, old, on=other_scores, **how))
     return replace(
         boards[0],
         scores=tuple(score for board in boards for score in board.scores),
@@ -123,13 +132,16 @@ def _by_batch(
     margin: float,
     judges: JudgesAs,
     by: str,
+    since: float,
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
 ) -> GateBoard:
     """Have games between the two agents judged in batches, until the games decide or none is left."""
     section = config.pairwise
     assert section is not None
-    data = _restricted(load_data(config), new, old)
+    agents = declared_agents(config)
+    data = _restricted(load_data(config, agents), new, old)
+    agents = [agent for agent in agents if agent.name in (new, old)]
     check_agents(new, old, data.agents)
     batch, most = adaptive_settings(section).batch, len(AdaptiveGames(section, data).at_most())
     most //= 2 if section.both_orders else 1
@@ -148,12 +160,12 @@ def _by_batch(
             }
         )
         with progress() as bars:
-            summary = run(batch_config, bars, data=data, retry_failed=retry_failed, trace=trace)
+            summary = run(batch_config, bars, data=data, agents=agents, retry_failed=retry_failed, trace=trace)
         say(summary)
         with closing(Store.open(batch_config.store)) as store:
             sizes = sorted({*_earlier_looks(store, batch_config.name, most), games})
             looks = [size / most for size in sizes if size <= games]
-            options: dict[str, Any] = {"margin": margin, "looks": looks, "judges": judges, "by": by}
+            options: dict[str, Any] = {"margin": margin, "looks": looks, "judges": judges, "by": by, "since": since}
             board = compare(store, batch_config.name, new, old, on=PAIRWISE, **options)
             settings = store.settings(batch_config.name)
             without_card = bool(lacking_cards(settings, VERDICT, datetime.now(UTC).date()))

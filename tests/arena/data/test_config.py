@@ -153,3 +153,68 @@ def test_a_configuration_cannot_be_changed(tmp_path: Path) -> None:
     config: Config = load_config(put(tmp_path, MINIMAL))
     with pytest.raises(ValueError, match="frozen"):
         config.name = "other"  # type: ignore[misc]
+
+
+VERSIONED = (
+    MINIMAL
+    + """
+judges: {j: {provider: lexical, version: "JUDGE"}}
+agents:
+  new: {kind: baseline, ask: answer, generator: j, version: "AGENT"}
+"""
+)
+
+
+def versioned(folder: Path, agent: str, judge: str = "") -> Path:
+    return put(folder, VERSIONED.replace("AGENT", agent).replace("JUDGE", judge))
+
+
+@pytest.mark.parametrize(
+    "name", ["GIT_SHA", "GITHUB_SHA", "GITHUB_REF_NAME", "CI_COMMIT_SHA", "BUILD_ID", "INDEX_VERSION", "TAG"]
+)
+def test_a_version_takes_a_variable_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, " 1f0c \n")
+    found = load_config(versioned(tmp_path, f"build ${{{name}}}, $5", f"${{{name}}}"))
+    assert found.agents["new"].version == "build 1f0c, $5"
+    assert found.agents["new"].stored()["version"] == "build 1f0c, $5"
+    assert found.judges["j"].stored()["version"] == "1f0c"
+    outside = {"kind": "python", "function": "m:f", "version": f"${{{name}}}"}
+    assert type(found.agents["new"]).model_validate(outside).version == f"${{{name}}}", "only in a YAML file"
+
+
+@pytest.mark.parametrize(
+    ("version", "value", "says"),
+    [
+        ("${GIT_SHA}", None, "the variable GIT_SHA is not set; set it, or write the version itself"),
+        ("${GIT_SHA}", " ", "the variable GIT_SHA is not set"),
+        ("${HOME}", "/root", "${HOME} is not filled in: only names that end in SHA, "),
+        ("${DATABASE_URL}", "postgresql://me:planted@host/db", "${DATABASE_URL} is not filled in"),
+        ("${OPENAI_API_KEY}", "planted", "${OPENAI_API_KEY} may be a secret"),
+        ("${API_KEY_VERSION}", "planted", "${API_KEY_VERSION} may be a secret"),
+        ("${GITHUB_TOKEN}", "planted", "${GITHUB_TOKEN} may be a secret"),
+        ("${AWS_ACCESS_KEY_ID}", "planted", "${AWS_ACCESS_KEY_ID} may be a secret"),
+        ("${DB_PASSWORD_DATE}", "planted", "${DB_PASSWORD_DATE} may be a secret"),
+        ("${GIT_SHA}", "sk-planted-0123456789abcdefghijklmnop", "the variable GIT_SHA holds no version"),
+        ("${GIT_SHA}", "https://me:planted@host/repository", "the variable GIT_SHA holds no version"),
+        ("${GIT_SHA}", "x" * 201, "the variable GIT_SHA holds no version: give one of at most 200 characters"),
+        ("${GIT_SHA}", "${HOME}", "the variable GIT_SHA holds no version"),
+        ("$GIT_SHA", "1f0c", "write a variable of the environment as ${GIT_SHA}, not $GIT_SHA"),
+        ("${GIT_SHA:-none}", "1f0c", "write a variable of the environment as ${GIT_SHA}, not ${GIT_SHA:-none}"),
+        ("${{ github.sha }}", "1f0c", "write a variable of the environment as ${GIT_SHA}, not ${{ github.sha }"),
+        ("${GIT_SHA", "1f0c", "write a variable of the environment as ${GIT_SHA}, not ${GIT_SHA"),
+    ],
+)
+def test_a_version_takes_no_secret_and_nothing_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, value: str | None, says: str
+) -> None:
+    monkeypatch.delenv("GIT_SHA", raising=False)
+    if value is not None:
+        for name in {"GIT_SHA", version.strip("${ }")}:
+            monkeypatch.setenv(name, value)
+    for versions, place in (((version, ""), ":8: agents.new.version"), (("", version), ":6: judges.j.version")):
+        path = versioned(tmp_path, *versions)
+        message = refused(path)
+        assert message.startswith(f"{path}{place}: {says}")
+        assert "planted" not in message

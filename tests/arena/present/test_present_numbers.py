@@ -1,6 +1,7 @@
 """How numbers, intervals and missing values are written."""
 
 import math
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from arena.present.numbers import (
     SIGNED,
     WORDS,
     NumberForm,
+    between_days,
     clipped,
     counted,
     deserved,
@@ -118,6 +120,21 @@ def test_nouns_follow_their_number_and_long_lists_are_counted() -> None:
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(["a", "b", "c"], most=1) == "a and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "shown"),
+    [
+        ("2026-11-27", "2026-11-27", "27 November 2026"),
+        ("2026-11-26", "2026-11-27", "26 to 27 November 2026"),
+        ("2026-10-27", "2026-11-27", "27 October to 27 November 2026"),
+        ("2025-11-27", "2026-11-27", "27 November 2025 to 27 November 2026"),
+        ("2025-12-31", "2026-01-01", "31 December 2025 to 1 January 2026"),
+    ],
+)
+def test_days_are_said_once(first: str, last: str, shown: str) -> None:
+    ends = [datetime.fromisoformat(f"{day}T23:59:59+00:00").timestamp() for day in (first, last)]
+    assert between_days(*ends) == shown
 
 
 FAMILY, FLAG, FLAGS = "👨\u200d👩\u200d👧\u200d👦", "🏳\ufe0f\u200d🌈", "🇩🇪🇫🇷"

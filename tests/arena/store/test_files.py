@@ -72,6 +72,19 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_
     assert path.read_bytes() == before
 
 
+def test_a_store_from_before_replies_had_a_time_is_refused_and_left_alone(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE agent_reply DROP COLUMN made_at")
+        connection.execute("DROP TABLE asking")
+    before = path.read_bytes()
+    assert refused(path) == {
+        f"{path}: written by another version of ragleague (without the column agent_reply.made_at); name a new store"
+    }
+    assert path.read_bytes() == before
+
+
 def test_a_damaged_store_is_one_line(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     store.begin("one", {}, DATA, [LABEL])

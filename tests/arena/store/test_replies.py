@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -82,3 +83,27 @@ def test_one_run_takes_what_another_has_not_taken(store: Store) -> None:
     assert claimed(replies, [ASKED, other], first) == ({other.reply_id}, set()), "a time-out may pass"
     store.leave(first)
     assert claimed(replies, [other], second) == ({other.reply_id}, set()), "who is gone holds nothing"
+
+
+def test_agents_asked_anew_have_a_further_identity_and_keep_their_replies(store_location: str) -> None:
+    with closing(Store.create(store_location)) as store:
+        replies = AgentReplies(store)
+        assert replies.newest(["one", "other"]) == {"one": "one", "other": "other"}
+        replies.ask_anew(["one", "one"])
+        assert replies.newest(["one", "other"]) == {"one": "one/1", "other": "other"}
+        replies.ask_anew(["other", "one"])
+        assert replies.newest(["one", "other"]) == {"one": "one/2", "other": "other/1"}
+    with closing(Store.open(store_location)) as store:
+        assert AgentReplies(store).newest(["one"]) == {"one": "one/2"}
+
+
+def test_a_reply_has_the_time_at_which_it_was_saved(store_location: str) -> None:
+    with closing(Store.create(store_location)) as store:
+        replies, other = AgentReplies(store), AgentQuery("identity", "And this?")
+        moments = []
+        for saved in ([(ASKED, FAILURE)], [(ASKED, REPLY)], [(ASKED, FAILURE)]):
+            moments.append(time.time())
+            replies.save(saved)
+        times = replies.times([ASKED, other])
+        assert times.keys() == {ASKED}
+        assert moments[1] <= times[ASKED] <= moments[2], "an answer takes the place of a failure, and stays"
