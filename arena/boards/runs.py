@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from arena.config.stages import all_tasks
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
-from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
+from arena.present.numbers import COUNT, DURATION, MONEY, POINTS, SIGNED_2, counted, listed
 from arena.present.table import Column, Table, fields, plain
 from arena.results.exam import open_items
 from arena.results.outcomes import AGENTS_ASKED, stage_words
@@ -24,8 +24,11 @@ from judges.errors import CAUSES, remedy
 from judges.types import JudgeFailure, Task
 from retrieval_eval.agents.types import AGENT_CAUSES, AgentFailure
 from retrieval_eval.exam.items import SECRET_TEXT
+from retrieval_eval.stats.components import ROUGH
+from retrieval_eval.stats.decidable import ENOUGH
 
 if TYPE_CHECKING:
+    from arena.run.decidable import Decides
     from arena.run.plan import Plan
 
 _STAGE: Final = Column("stage", "Stage")
@@ -45,6 +48,14 @@ _PLAN: Final = (
     *_TOKENS,
     Column("cost_usd", "Cost", MONEY),
     Column("seconds", "Time", DURATION, "At two seconds a call."),
+)
+_DECIDES: Final = (
+    Column("run", "Run"),
+    Column("queries", "Queries", COUNT),
+    Column("judges", "Judges", COUNT),
+    Column("smallest", "Difference found", SIGNED_2, "The smallest that 80% of runs find, from half of the points."),
+    Column("other_judges", "For other judges", SIGNED_2, "With intervals for other judges of this kind."),
+    Column("cost_usd", "Cost", MONEY, "Of the judgments still to make; agents' answers come on top."),
 )
 _RUNS: Final = (
     Column("began", "Began (UTC)", link="to"),
@@ -83,13 +94,37 @@ class PlanBoard(Board, frozen=True):
                 Figure("Calls at most", most.calls, COUNT, "With what is still to come."),
                 Figure("Cost at most", most.cost_usd, MONEY, "With what is still to come."),
             ]
-        blocks += [Figures(sums), Remarks(plan.notes)]
+        blocks.append(Figures(sums))
+        if plan.decides is not None:
+            blocks.append(_decides_table(plan.decides))
+        blocks.append(Remarks(plan.notes))
         return [Section("plan", "The next run", "", blocks)]
 
     def json(self) -> Any:
         plan = self.plan
         at_most = fields(plan.most or plan, "calls", "cost_usd")
-        return plain(fields(plan, "agents", "cost_usd", "notes") | {"stages": plan.rows, "at_most": at_most})
+        return plain(fields(plan, "agents", "cost_usd", "notes", "decides") | {"stages": plan.rows, "at_most": at_most})
+
+
+def _decides_table(decides: Decides) -> Table:
+    planned, judged = decides.runs[0], counted(decides.judged_queries, "query", "queries")
+    size = f"{counted(planned.queries, 'query', 'queries')}, {counted(planned.judges, 'judge')} and 1 answer each"
+    found = "no difference is found"
+    if (smallest := planned.smallest) is not None:
+        points, won, lost = (POINTS.write(100 * share) for share in (smallest, 0.5 + smallest, 0.5 - smallest))
+        found = f"a difference of {points} points of wins ({won} to {lost}%) or more is found"
+    notes = [
+        f"With {size}, {found} in 80% of runs, by one comparison ('compare'); the order of all agents takes more.",
+        f"Predicted from {judged} that {listed(decides.judges, 3)} judged in tournament {decides.tournament!r}, pooled "
+        f"over {counted(decides.pairs, 'pair')} of agents.",
+    ]
+    if decides.judged_queries < ENOUGH:
+        notes.append(f"Rough: fewer than {ENOUGH} judged queries say little of how queries differ.")
+    if decides.components.rest is None:
+        notes.append("What more judges buy is not known: one judge has judged so far.")
+    elif decides.components.judges is not None and len(decides.judges) < ROUGH:
+        notes.append(f"For other judges it is rough: fewer than {ROUGH} judges say little of how judges differ.")
+    return Table("decides", "What the run can decide", _DECIDES, plain(decides.runs), notes)
 
 
 def _rows(plan: Plan) -> list[dict[str, Any]]:

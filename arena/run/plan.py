@@ -18,6 +18,7 @@ from arena.data.files import load_files
 from arena.run.agents import OpenedAgents, open_agents, runs_on_workers, with_all_workers
 from arena.run.answers import needs_call
 from arena.run.assigned import Assigned, made_from
+from arena.run.decidable import Decides, decides
 from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.stages.queries import QueriesStage, group_of, read_reviewed
@@ -59,12 +60,14 @@ class Plan(Struct, frozen=True):
     Attributes:
         notes: sentences about what the figures assume.
         most: a plan with the maximum number of calls once all queries and answers exist; ``None`` if all exist.
+        decides: what the run can decide by games; ``None`` without games or a pilot, of which ``notes`` then speak.
     """
 
     rows: list[PlannedCalls]
     notes: list[str]
     agents: list[PlannedAgent] = field(default_factory=list)
     most: Plan | None = None
+    decides: Decides | None = None
 
     @property
     def calls(self) -> int:
@@ -100,7 +103,7 @@ def plan(config: Config, opened: OpenedAgents | None = None, stages: TournamentS
         notes.append(f"agents and judges: of the queries in {config.synth.out}, which the calls above may change")
         further = _at_most(config, opened, queries_to_come(synth.queries))
     whole = None if further is None else Plan([*most, *further.rows], [], further.agents)
-    return Plan([*made, *rest.rows], list(dict.fromkeys(notes)), rest.agents, whole)
+    return Plan([*made, *rest.rows], list(dict.fromkeys(notes)), rest.agents, whole, rest.decides)
 
 
 def plan_queries(config: SynthConfig) -> Plan:
@@ -152,7 +155,10 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None, stages: Tourna
             planner.assigned = Assigned(store, config.name, made, stages.leads_on)
         for stage in stages.stages:
             planner.walk(want for query_id in data.queries for want in stages.begin(stage, query_id).ready)
-    rows = planner.rows()
+        rows = planner.rows()
+        to_come = _to_come(config, data)
+        most = _at_most(config, opened) if to_come else None
+        found = decides(config, data, (most or Plan(rows, [])).rows, store) if config.pairwise is not None else None
     notes = [
         *notes_of(data, config.agents),
         *_ASSUMED,
@@ -162,12 +168,14 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None, stages: Tourna
         *agent_notes(config, agents),
         *_addresses(config),
     ]
-    if to_come := _to_come(config, data):
+    if isinstance(found, str):
+        notes.append(found)
+    if to_come:
         notes.append(
             f"{to_come[0]} answers are still to come: {to_come[1]:,} more games and grades, and the documents that "
             f"agents will have retrieved. 'ragleague run CONFIG --stage agents', {_BOUND}"
         )
-    return Plan(rows, notes, agents, _at_most(config, opened) if to_come else None)
+    return Plan(rows, notes, agents, most, None if isinstance(found, str) else found)
 
 
 @contextmanager

@@ -432,6 +432,17 @@ def paid(store: Database, tournament: str) -> float | None:
     return None if unknown else cost
 
 
+def mean_costs(store: Database, tournament: str) -> dict[tuple[Task, str], float]:
+    """Mean cost in dollars of a judgment by task and judge, of the tournament's judgments whose cost is known."""
+    with store.reading() as connection:
+        names = WANTED.c.task, WANTED.c.judge
+        mean = func.avg(JUDGMENT.c.cost_usd)
+        in_tournament = WANTED.c.tournament_id == tournament_number(connection, tournament)
+        known = in_tournament & JUDGMENT.c.cost_usd.is_not(None)
+        rows = connection.execute(select(*names, mean).select_from(_WITH_RESULTS).where(known).group_by(*names)).all()
+    return {(Task(task), str(judge)): float(cost) for task, judge, cost in rows}
+
+
 def _paid(connection: Connection, in_tournament: ColumnElement[bool]) -> tuple[float, int]:
     """The total of the known costs, and the number of unknown ones; a result that several wants share counts once."""
     judged, wanted = JUDGMENT.c, select(WANTED.c.judgment_id).where(in_tournament)

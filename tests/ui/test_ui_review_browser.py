@@ -298,7 +298,7 @@ def test_review_leads_to_no_results_and_lists_only_tasks_that_exist(
     folder: Path, page: Page, browser: Browser, address: str
 ) -> None:
     opened(page, address, "vote", "eva")
-    assert links(page, "Parts of this page") == ["Vote", "Label", "Grade", "Assess", "Check"]
+    assert links(page, "Parts of this page") == ["Vote", "Label", "Grade", "Assess", "Check", "React"]
     assert links(page, "Pages") == ["Back to the results"]
     voter = reader(browser).new_page()
     with served(folder / "bare" / "store.db", None, "--without-sign-in", "voter") as url:
