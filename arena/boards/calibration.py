@@ -27,6 +27,7 @@ from arena.boards.people import (
     people_blocks,
     slug,
 )
+from arena.boards.two_judges import pair_row, too_many, two_judges
 from arena.calibration.comparison import Comparison, JudgeAgainstPeople
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
 from arena.calibration.prediction_powered import labels_needed
@@ -252,12 +253,14 @@ class CalibrationBoard(Board, frozen=True):
         comparisons, judges = calibration.comparisons, judges_json(calibration.spent, calibration.orders)
         whom = "the consensus" if calibration.settings.against == "consensus" else "each vote"
         corrected = [block for judge in judges_of(comparisons) for block in corrected_figures(judge, self.width)]
+        remarks = [Remarks(lines)] if (lines := list(too_many(comparisons))) else []
         disagreement_lines = list(disagreements(comparisons, calibration.texts))
         most_tests = _MOST_TESTS if comparisons or calibration.methods is not None else None
         sections = [
             Section(
                 "people", "People and the judge", "Does the judge see what people see?", people_blocks(comparisons)
             ),
+            Section("two-judges", "Which judge?", "", [*two_judges(comparisons), *remarks]),
             Section("coefficients", "All coefficients", "", coefficient_tables(comparisons, whom)),
             Section("grades", "Agents by people's grades", "", grades_table(calibration.grade_tests, most=most_tests)),
             Section("corrected", "The answer if the judge is biased", _CORRECTED, corrected),
@@ -313,6 +316,7 @@ class CalibrationBoard(Board, frozen=True):
             "people": {**among_people(comparison), "annotators": annotators},
             "judges": {name: self._judge_json(judge) for name, judge in comparison.judges.items()},
             "panel": comparison.gain and flat(comparison.gain),
+            "pairs": [pair_row(pair) for pair in comparison.pairs],
         }
 
     def _judge_json(self, judge: JudgeAgainstPeople) -> dict[str, Any]:

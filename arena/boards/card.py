@@ -21,7 +21,8 @@ from arena.boards.trust import (
     orders_asked,
     retest_check,
 )
-from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
+from arena.boards.two_judges import pair_row, two_judges
+from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, TwoJudges, judge_against_people, people
 from arena.calibration.votes import Level
 from arena.config.settings import seal
 from arena.data.kinds import JudgedKind, kind_of
@@ -89,9 +90,15 @@ class JudgeCard(Struct, frozen=True):
     verdict: May
     checks: tuple[Check, ...]
     against: JudgeAgainstPeople
+    comparison: Comparison
     figures: Mapping[str, Figure]
     bound_to: str
     expires: date
+
+    @property
+    def pairs(self) -> list[TwoJudges]:
+        """Comparisons with other judges."""
+        return [pair for pair in self.comparison.pairs if self.judge in (pair.first, pair.second)]
 
     @property
     def question(self) -> str:
@@ -118,6 +125,7 @@ class JudgeCard(Struct, frozen=True):
             Figures([figure for key, figure in self.figures.items() if figure.value is not None and key not in few]),
         ]
         blocks += alternative_table([self.against], slug("alternative-test", self.against.named))
+        blocks += two_judges([self.comparison], self.judge, slug("two-judges", self.against.named))
         lead = "One verdict, from people's judgments and from the judge's own."
         return Section(slug("card", self.judge, self.level), self.question, lead, blocks)
 
@@ -142,6 +150,7 @@ class JudgeCards(Board, frozen=True):
                 "seal": seal(decides),
                 "made": self.made.isoformat(),
                 "alternative_test": alternative_json(card.against.alternative),
+                "pairs": [pair_row(pair) for pair in card.pairs],
                 "figures": {key: fields(figure, "value", "low", "high") for key, figure in card.figures.items()},
                 "checks": card.checks,
             }
@@ -191,7 +200,9 @@ class _Evidence(Struct, frozen=True):
         )
         if any(check.status == "failed" and check.name not in _TASTES for check in checks):
             verdict = "no"
-        return JudgeCard(judge, level, verdict, checks, self.judge, dict(self._figures()), binding, expires)
+        return JudgeCard(
+            judge, level, verdict, checks, self.judge, self.comparison, dict(self._figures()), binding, expires
+        )
 
     @property
     def kind(self) -> JudgedKind:

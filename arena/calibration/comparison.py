@@ -33,6 +33,7 @@ from arena.calibration.votes import (
     Values,
     VoteAgreement,
     agreement_between,
+    agreement_by_item,
     agreement_within,
     annotators,
     by_rater,
@@ -44,12 +45,14 @@ from arena.calibration.votes import (
     whole_numbers,
 )
 from arena.ratings.games import Unit
+from arena.ratings.results import MOST_JUDGES
 from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
 from retrieval_eval.stats.bootstrap import ALONE, FEW_QUERIES, Clusters, jackknife_estimate, numbered, student
 from retrieval_eval.stats.components import effective_votes
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.paired import GateVerdict
 
 Against: TypeAlias = Literal["consensus", "votes"]
 OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]
@@ -383,6 +386,39 @@ PANEL = "panel (majority)"
 """Name under which the majority vote of all judges is compared with people."""
 
 
+Agreements: TypeAlias = Mapping[tuple[str, ItemKey], float]
+"""A judge's share of agreement with the votes on each item, by query and item."""
+
+
+class TwoJudges(Struct, frozen=True):
+    """Two judges compared by their agreement with the same people on the same items.
+
+    Attributes:
+        n: number of items that both judges and people judged.
+        queries: number of queries, or of conversations, with such items.
+        first_agreement, second_agreement: mean share of people's votes on an item that the judge agrees with.
+        difference: first minus second, with an interval at ``level``, the one at which Holm's procedure tests the pair.
+        verdict: as in ``Paired``, for the first judge. ``better`` and ``worse`` hold only if the test says so as well,
+            and too few queries decide nothing.
+        more: number of further queries that decide it with 80 % probability, if known.
+        p, p_holm: of a sign-flip test by query, the second corrected for all pairs; ``None`` for too few queries.
+    """
+
+    first: str
+    second: str
+    n: int
+    queries: int
+    first_agreement: float
+    second_agreement: float
+    difference: Estimate
+    verdict: GateVerdict
+    margin: float
+    level: float
+    more: int | None
+    p: float | None
+    p_holm: float | None
+
+
 class Comparison(Struct, frozen=True):
     """All judges compared with people on one level.
 
@@ -391,6 +427,8 @@ class Comparison(Struct, frozen=True):
         orders: position bias in people's votes; ``None`` unless they are verdicts.
         judges: the comparison of each judge with people, by name; ``PANEL`` names the majority vote of several judges.
         gain: comparison of the panel with its best judge; ``None`` for a single judge.
+        agreements: each judge's agreement by item, until ``compare_judges`` makes ``pairs`` of them. Judges on another
+            scale than people's are left out, and all if there are more than ``MOST_JUDGES``.
     """
 
     group: str
@@ -398,6 +436,8 @@ class Comparison(Struct, frozen=True):
     orders: OrderHealth | None
     judges: Mapping[str, JudgeAgainstPeople]
     gain: PanelGain | None
+    agreements: Mapping[str, Agreements] = {}
+    pairs: tuple[TwoJudges, ...] = ()
 
     @property
     def what(self) -> str:
@@ -486,7 +526,10 @@ def compare(
             estimates=corrected,
             boards=ranked,
         )
-    return Comparison(group, against, people_orders, reports, gain)
+    few = 1 < len(members) <= MOST_JUDGES
+    comparable = [name for name in members if few and not reports[name].other_scale]
+    agreements = {name: agreement_by_item(judge_opinions[name], against.opinions) for name in comparable}
+    return Comparison(group, against, people_orders, reports, gain, agreements)
 
 
 def regrouped(opinions: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:

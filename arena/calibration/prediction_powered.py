@@ -105,7 +105,10 @@ class Corrected(Struct, frozen=True):
         corrected, judge = self.corrected, self.judge.value
         if corrected.value is None or corrected.low is None or judge is None:
             return 0.0
-        return abs(judge - corrected.value) / (corrected.value - corrected.low)
+        distance, half = abs(judge - corrected.value), corrected.value - corrected.low
+        if half <= 0:  # people differ from the judge by the same amount everywhere
+            return math.inf if distance > 0 else 0.0
+        return distance / half
 
 
 class LabelsNeeded(Struct, frozen=True):

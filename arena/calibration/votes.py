@@ -130,12 +130,26 @@ def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Es
             agreeing, compared = _pairs_of_people(human[item])
             if not compared:
                 continue
-            votes, judge_votes = Counter(vote.value for vote in human[item]), judge_items[item]
-            judge_share = sum(votes[vote.value] for vote in judge_votes) / (len(judge_votes) * votes.total())
-            gaps[query_id] += judge_share - agreeing / compared
+            gaps[query_id] += _share_alike(judge_items[item], human[item]) - agreeing / compared
             counts[query_id] += 1
     totals = np.array([[gaps[query_id], count] for query_id, count in counts.items()]).reshape(-1, 2)
     return replace(jackknife_estimate(mean_of_totals, totals, narrowest=1e-9), n=len(counts))
+
+
+def agreement_by_item(judge: Iterable[Opinion], people: Iterable[Opinion]) -> dict[tuple[str, ItemKey], float]:
+    """Share of the pairs of a judge's and a person's vote that are equal, on each item that both judged."""
+    human_opinions = by_item(people)
+    return {
+        (query_id, item): _share_alike(votes, human_opinions[query_id][item])
+        for query_id, items in by_item(judge).items()
+        for item, votes in items.items()
+        if item in human_opinions.get(query_id, {})
+    }
+
+
+def _share_alike(judge_votes: Sequence[Opinion], human_votes: Sequence[Opinion]) -> float:
+    votes = Counter(vote.value for vote in human_votes)
+    return sum(votes[vote.value] for vote in judge_votes) / (len(judge_votes) * len(human_votes))
 
 
 def mean_of_totals(totals: Floats) -> Floats:

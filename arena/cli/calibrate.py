@@ -129,7 +129,8 @@ def calibrate(
         _card_option(
             min=0,
             max=0.99,
-            help="by how much a judge may be worse than a person; default: the configuration's value, or 0.1",
+            help="by how much a judge may be worse than a person or another judge; "
+            "default: the configuration's value, or 0.1",
         ),
     ] = None,
     card: Annotated[

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.calibration import Opinion
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison, PeopleScores
 from arena.calibration.style import StyleEffect
+from arena.calibration.two_judges import compare_judges
 from arena.calibration.votes import GradeTest, Level, Opinions, grade_tests
 from arena.data.kinds import kind_of
 from arena.present.numbers import counted, listed
@@ -107,6 +109,7 @@ def calibrate_tables(
         [(path, read_opinions(path, files.reading)) for path in files.paths] for files in (judges, people)
     )
     _require_told_apart(of_judges, of_people)
+    of_judges, twice = _by_file(of_judges)
     judge_opinions, judge_notes, judge_clusters = _gathered(of_judges)
     people_opinions, people_notes, people_clusters = _gathered(of_people)
     if judges.paths and not any(key in judge_opinions for key in people_opinions):
@@ -130,7 +133,9 @@ def calibrate_tables(
     ]
     unmatched = [f"{' '.join(filter(None, key))}: only judges or only people have these; left out" for key in sides]
     texts = {} if data is None else dataset_texts(data)
-    return Calibration(comparisons, settings, (*judge_notes, *people_notes, *unmatched), texts, grade_tests=tests)
+    return Calibration(
+        comparisons, settings, (*twice, *judge_notes, *people_notes, *unmatched), texts, grade_tests=tests
+    )
 
 
 def tests_of(people: Opinions, settings: Settings, clusters: Clusters) -> tuple[GradeTest, ...]:
@@ -177,7 +182,8 @@ def compare_opinions(
                 for opinions in [source[comparison.people.level, comparison.group]]
             ]
             raise InputError(f"{problem}: {_apart(comparison.people.level, *sides)}")
-    return comparisons
+    as_named = dict.fromkeys(opinion.rater for opinions in judges.values() for opinion in opinions)
+    return compare_judges(comparisons, settings, [*as_named])
 
 
 def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -> str:
@@ -249,6 +255,48 @@ def _gathered(
         if table.apart:
             notes.append(f"{path}: rows of one item differ in {listed(sorted(table.apart))}, and count as one")
     return dict(opinions), notes, clusters
+
+
+def _by_file(tables: list[tuple[Path, OpinionTable]]) -> tuple[list[tuple[Path, OpinionTable]], list[str]]:
+    """Tell apart by file a judge that judged the same items in several files, such as with two prompts or on two dates.
+
+    Returns:
+        The tables, with the file added to the names of such judges; and a note on each of them.
+    """
+    files: defaultdict[str, set[Path]] = defaultdict(set)
+    for path, table in tables:
+        for opinions in table.groups.values():
+            for rater in {opinion.rater for opinion in opinions}:
+                files[rater].add(path)
+    several = {rater for rater, paths in files.items() if len(paths) > 1}
+    first: dict[object, Path] = {}
+    again = set[str]()
+    for path, table in tables if several else ():
+        for group, opinions in table.groups.items():
+            for own in opinions:
+                item = own.rater, table.level, group, own.query_id, own.item, own.swapped
+                if own.rater in several and first.setdefault(item, path) != path:
+                    again.add(own.rater)
+    if not again:
+        return tables, []
+    stems = len({path.stem for path, _ in tables}) == len(tables)
+
+    def named(opinion: Opinion, path: Path) -> Opinion:
+        suffix = path.stem if stems else path
+        return opinion._replace(rater=f"{opinion.rater} ({suffix})") if opinion.rater in again else opinion
+
+    told_apart = [
+        (
+            path,
+            replace(table, groups={name: [named(own, path) for own in group] for name, group in table.groups.items()}),
+        )
+        for path, table in tables
+    ]
+    return told_apart, [
+        f"{rater}: judged the same things in {listed(sorted(map(str, files[rater])))}; "
+        "each counts as a judge of its own"
+        for rater in sorted(again)
+    ]
 
 
 def _require_told_apart(

@@ -115,6 +115,49 @@ def test_the_page_says_the_verdict_and_shows_epsilon_and_the_test(cli: CLI, tmp_
     assert "May judge stand in for people on games?" in (tmp_path / "report.html").read_text()
 
 
+def test_cards_of_two_judges_say_which_agrees_more_with_people(cli: CLI, tmp_path: Path, server: LLMServer) -> None:
+    judges = {
+        name: {"provider": "openai", "model": name, "base_url": server.openai_url} for name in ("fair", "contrary")
+    }
+    config = declare(tmp_path, server, judges=judges, pairwise={"judges": [*judges], "documents": {"include": False}})
+    assert cli("run", config).status == 0
+    vote(tmp_path)
+    written = [tmp_path / f"card.{ending}" for ending in ("json", "html")]
+    ended = cli(
+        "calibrate", config, "--samples", 50, "--method-samples", 10, "--card", written[0], "--card", written[1]
+    )
+    assert ended.status == 0, ended.err
+    assert "Two judges" in ended.out
+    (one,), (other,) = (card["pairs"] for card in json.loads(written[0].read_text())["cards"])
+    assert one == other
+    assert {one["first"], one["second"]} == {*judges}
+    assert one["verdict"] == ("better" if one["first"] == "fair" else "worse")
+    assert "Two judges" in written[1].read_text()
+    shown = cli("leaderboard", config)  # the panel ties always, so that people correct it by the same everywhere
+    assert shown.status == 0, shown.err
+    assert "win rates lie elsewhere than panel (majority)" in " ".join(shown.out.split())
+
+
+def test_a_judge_asked_again_in_a_new_store_is_held_against_what_it_said(
+    cli: CLI, tmp_path: Path, server: LLMServer
+) -> None:
+    written = {}
+    for store, model in (("store.db", "fair"), ("later.db", "contrary")):
+        config = declare(tmp_path, server, store=store, judge={"model": model})
+        assert cli("run", config).status == 0
+        written[store] = tmp_path / f"{model}.csv"
+        assert cli("export", "verdicts", config, written[store]).status == 0
+    vote(tmp_path)
+    people = tmp_path / "people.csv"
+    config = declare(tmp_path, server, store="store.db")
+    assert cli("export", "votes", config, people).status == 0
+    ended = cli("calibrate", written["later.db"], written["store.db"], "--people", people, "--format", "json")
+    assert ended.status == 0, ended.err
+    (pair,) = json.loads(ended.out)["comparisons"][0]["pairs"]
+    assert (pair["first"], pair["second"]) == ("judge (contrary)", "judge (fair)")
+    assert (pair["n"], pair["verdict"]) == (60, "worse")
+
+
 def test_a_gate_that_demands_a_card_decides_nothing_without_a_valid_one(
     cli: CLI, tmp_path: Path, server: LLMServer
 ) -> None:
