@@ -22,7 +22,6 @@ from ui.address import link
 from ui.show import draw
 
 PAIRWISE: Final = "pairwise:\n  judges: [judge]\n  both_orders: true"
-"""The YAML section that has answers compared."""
 _MOST_FILES: Final = 20
 """Number of YAML files beside a store among which its configuration is looked for."""
 
@@ -98,10 +97,7 @@ def run_or_compare(words: str, source: data.Source, sections: Collection[str], n
 def labels(words: str, source: data.Source, forms: Mapping[str, str]) -> None:
     """Draw a message that labels by people are missing, and how to get them.
 
-    Args:
-        words: the message.
-        source: the tournament.
-        forms: the parts of the page Review that have tasks, by what one does there.
+    ``forms`` are the parts of the page Review that have tasks, by what one does there.
     """
     text.nothing(words)
     if not forms:
