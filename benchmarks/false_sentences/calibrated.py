@@ -26,7 +26,7 @@ from benchmarks.false_sentences.sentences import (
     status_follows,
     whole,
 )
-from benchmarks.false_sentences.voters import MARGIN, PANEL, Recount, World
+from benchmarks.false_sentences.voters import MARGIN, PANEL, Recount, Thing, World
 
 FEW = 10
 """With fewer queries ``calibrate`` claims nothing about a judge."""
@@ -181,12 +181,39 @@ def _none(seen: Seen, _said: Said) -> bool | str:
 always(
     "explanation",
     r"explained: (?:How often a judge says what a person says, beside how often two people agree|The interval of a correlation of two orders) ?.*",
-    r"table: (?:Judges against people|People among themselves|Agreement with the consensus|Correlation with the consensus|Orders of the agents by judge and by people, on the things that both judged|Places|Judge minus people|May the judge take a person's place\?)",
+    r"table: (?:Judges against people|People among themselves|Agreement with the consensus|Correlation with the consensus|Orders of the agents by judge and by people, on the things that both judged|Places|Two judges|Judge minus people|May the judge take a person's place\?)",
+    r"explained: (?:Not worse: by 0\.1 at most \(--epsilon\)\.|Each interval is at the level at which Holm's procedure tests its pair\.)",
     r"explained: Both orders are of the things that both judged, a tie half a win\..*",
     r"row of (?:Correlation with the consensus|Orders of the agents by judge and by people, on the things that both judged): .*",
 )
 
 _INTERVAL = r"[^|]*"
+
+
+@claim(
+    "row of two judges",
+    rf"row of Two judges: (?P<j>[jkl]) \| (?P<k>[jkl]) \| (?P<level>\w+) \| (?P<n>\d+) \| (?P<a>\S+)% \| (?P<b>\S+)% \| (?P<gap>\S+) \| (?P<ends>{_INTERVAL}) \| (?P<p>{_INTERVAL}) \| (?P<holm>{_INTERVAL}) \| (?P<is>[^|]*) \| .*",
+)
+def _two_judges(seen: Seen, said: Said) -> bool | str:
+    first, second = (seen.count.said(said[name]) for name in ("j", "k"))
+    things = [thing for thing in sorted(first.keys() & second.keys()) if seen.count.human.get(thing)]
+
+    def share(values: Mapping[Thing, list[int]]) -> float:
+        agree = [
+            [own == other for own in values[thing] for other in seen.count.human[thing].values()] for thing in things
+        ]
+        return sum(sum(votes) / len(votes) for votes in agree) / len(agree)
+
+    if int(said["n"]) != len(things):
+        return f"rather {len(things)} things"
+    a, b = share(first), share(second)
+    if not (near(said["a"], 100 * a, 0.51) and near(said["b"], 100 * b, 0.51) and near(said["gap"], a - b, 0.0051)):
+        return f"rather {a:.3f}, {b:.3f}"
+    if said["is"].startswith("too few"):
+        return seen.count.units(things) < FEW
+    low, high = (float(end.split()[-1]) for end in said["ends"].split(" to "))
+    allowed = {"better": low >= -0.005, "worse": high <= 0.005, "not worse": low >= -0.105, "undecided": low <= 0.005}
+    return allowed[said["is"]] or "its interval says otherwise"
 
 
 @claim(

@@ -382,6 +382,11 @@ def _of_judges(seen: Seen, said: Said) -> bool | str:
     return len(judges) == 1 if said["fixed"] else len(judges) > 2
 
 
+@claim("gate: answers", r"Answers of (?P<agent>[v-z]): (?P<n>[\d,]+), from a file\.")
+def _of_answers(seen: Seen, said: Said) -> bool | str:
+    return whole(said["n"]) == len(seen.world.names) or f"rather {len(seen.world.names)}"
+
+
 always(
     "gate: looks",
     r"Win rate: look \d+ of a gate that looks after each batch; its interval is at the level left for it\.",
