@@ -133,7 +133,9 @@ def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Es
             gaps[query_id] += _share_alike(judge_items[item], human[item]) - agreeing / compared
             counts[query_id] += 1
     totals = np.array([[gaps[query_id], count] for query_id, count in counts.items()]).reshape(-1, 2)
-    return replace(jackknife_estimate(mean_of_totals, totals, narrowest=1e-9), n=len(counts))
+    gap = jackknife_estimate(mean_of_totals, totals, narrowest=1e-9)
+    low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (gap.low, gap.high))
+    return replace(gap, low=low, high=high, n=len(counts))
 
 
 def agreement_by_item(judge: Iterable[Opinion], people: Iterable[Opinion]) -> dict[tuple[str, ItemKey], float]:

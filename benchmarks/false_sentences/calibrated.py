@@ -218,7 +218,7 @@ def _two_judges(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "row of a judge",
-    rf"row of Judges against people: {JUDGE} \| (?P<level>\w+) \| (?P<n>\d+) \| (?P<cover>\d+)% \| (?P<v>\S+)% \| (?P<vi>{_INTERVAL}) \| (?P<decided>\S+?)%? \| (?P<two>\S+?)%? \| (?P<gap>\S+) \| {_INTERVAL} \| (?P<kappa>\S+) \| {_INTERVAL} \| (?P<bias>\S+) \| {_INTERVAL}",
+    rf"row of Judges against people: {JUDGE} \| (?P<level>\w+) \| (?P<n>\d+) \| (?P<cover>\d+)% \| (?P<v>\S+)% \| (?P<vi>{_INTERVAL}) \| (?P<decided>\S+?)%? \| (?P<two>\S+?)%? \| (?P<gap>\S+) \| {_INTERVAL} \| (?P<kappa>\S+) \| {_INTERVAL} \| (?P<bias>\S+) \| {_INTERVAL}?(?: \| -)?",
 )
 def _judge(seen: Seen, said: Said) -> bool | str:
     count, judge = seen.count, said["j"]
@@ -341,9 +341,24 @@ def _outside(seen: Seen, said: Said) -> bool | str:
     return (said["values"], said["l"], said["h"]) == (told, str(min(given)), str(max(given))) or told
 
 
-@claim("rough", rf"{JUDGE}: too few: \d+ things? of (?P<q>\d+) quer(?:y|ies): no agreement can be told from these")
+@claim("rough", rf"{JUDGE}: (?P<q>\d+) quer(?:y|ies) in common: intervals are rough")
 def _rough(seen: Seen, said: Said) -> bool | str:
-    return int(said["q"]) == seen.count.queries(said["j"]) < FEW
+    queries, things = seen.count.queries(said["j"]), len(seen.count.both(said["j"]))
+    return int(said["q"]) == queries < FEW and queries >= 3 and things >= FEW
+
+
+@claim("few", rf"{JUDGE}: too few: (?P<n>\d+) things? of (?P<q>\d+) quer(?:y|ies): no agreement can be told from these")
+def _few_things(seen: Seen, said: Said) -> bool | str:
+    queries, things = seen.count.queries(said["j"]), len(seen.count.both(said["j"]))
+    return (int(said["n"]), int(said["q"])) == (things, queries) and (things < FEW or queries < 3)
+
+
+@claim(
+    "row of few",
+    rf"row of Judges against people: {JUDGE} \| (?P<level>\w+) \| (?P<all>\d+) \| \d+% \|(?: - \|)+ too few: (?P<n>\d+) things? of (?P<q>\d+) quer(?:y|ies)",
+)
+def _row_of_few(seen: Seen, said: Said) -> bool | str:
+    return said["all"] == said["n"] and _few_things(seen, said)
 
 
 @claim(

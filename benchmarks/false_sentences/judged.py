@@ -206,8 +206,9 @@ def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
         if found.kind == "unknown":
             (found,) = calibrated.CALIBRATED.read(seen.people, [by_query])
         if found.kind == "unknown":
-            (found,) = claims.read(seen.ratings, [by_query])
-        yield found
+            yield from claims.read(seen.ratings, [by_query])
+        else:
+            yield found
 
 
 # --- a new agent against an old one
@@ -391,6 +392,11 @@ always(
     "gate: looks",
     r"Win rate: look \d+ of a gate that looks after each batch; its interval is at the level left for it\.",
     r"Win rate: decided after 50% of the (?:queries|conversations)\. A difference that ends a gate early is likely smaller in truth\.",
+)
+always(
+    "groups",
+    r"check passed: No group of queries goes the other way: [v-z] leads, and no agent beats it by more than chance on any of \d+ groups? of queries by [\w, ]+\.(?: Too few queries to tell: .*)?",
+    r"check unknown: No group of queries goes the other way: No group of queries by .* has 10 queries\..*",
 )
 always("gate: one order", r"Win rate: judged in one order only, so a judge's favour for a place may show\.")
 
