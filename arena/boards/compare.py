@@ -93,7 +93,7 @@ _LEGEND: Final[Mapping[Look, str]] = {
 _RANKS: Final = "Lines: ranks with 95% intervals, 1 is best. Pale bands: the same by the games."
 _PROVEN: Final = (
     "Proven: the games and the score both tell the two agents apart; with a probability of 95% all proven pairs hold. "
-    "Bars: dark is proven, pale is not; blue is the order of the games, orange the reverse."
+    "Bars: dark is proven, pale is not; blue is the order of the games, orange the reverse, grey a tie."
 )
 _ALONE: Final = (
     "Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores "
@@ -407,10 +407,12 @@ class CompareBoard(Board, frozen=True, eq=False):
             verdict = None if is_reference or self.orders is None else untested
             return Strip(title, marks, form, verdict, (), ["the reference"] * is_reference + notes, ranks)
         tally = orders.tally()
+        others = tally.pairs - tally.alike - tally.tied - tally.reversed
         shares = [
             Share("blue", tally.proven, "proven"),
             Share("blue", tally.alike - tally.proven, "in the games' order", faint=True),
-            Share("orange", tally.pairs - tally.alike - tally.reversed, "not in the games' order", faint=True),
+            Share("grey", tally.tied, "tied", faint=True),
+            Share("orange", others, "in the reverse order", faint=True),
             Share("orange", tally.reversed, "reversed"),
         ]
         look, word = _state(tally), "mostly open" if tally.proven else "open"
@@ -419,7 +421,7 @@ class CompareBoard(Board, frozen=True, eq=False):
             verdict = "orange", f"disagrees on {counted(len(named), 'agent')}"
         counts = [
             f"{tally.alike:,} of {counted(tally.pairs, 'pair')} as the games",
-            f"{tally.proven:,} proven, {tally.reversed:,} reversed",
+            f"{tally.proven:,} proven, {tally.reversed:,} reversed" + (f", {tally.tied:,} tied" if tally.tied else ""),
         ]
         return Strip(title, marks, form, verdict, shares, [*counts, *notes], ranks)
 

@@ -366,12 +366,14 @@ class PairTally(NamedTuple):
     Attributes:
         alike: pairs in the same order by both methods.
         proven, reversed: pairs that both methods tell apart, in the same and in opposite orders.
+        tied: pairs that one of the methods, or both, score equal.
     """
 
     pairs: int
     alike: int
     proven: int
     reversed: int
+    tied: int
 
 
 class PairOrders(Struct, frozen=True, eq=False):
@@ -393,7 +395,8 @@ class PairOrders(Struct, frozen=True, eq=False):
     def tally(self, agent: str | None = None) -> PairTally:
         """Count the pairs of ``agent``, or all pairs."""
         same = self.by_reference * self.by_way
-        counts = np.stack([~np.eye(len(self.agents), dtype=bool), same > 0, self.certain & (same > 0), self.reversed])
+        pairs = ~np.eye(len(self.agents), dtype=bool)
+        counts = np.stack([pairs, same > 0, self.certain & (same > 0), self.reversed, pairs & (same == 0)])
         if agent is None:
             return PairTally(*(counts.sum(axis=(1, 2)) // 2).tolist())
         return PairTally(*counts[:, self.agents.index(agent)].sum(axis=1).tolist())

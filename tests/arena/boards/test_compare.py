@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from arena.boards import compare
 from arena.boards.compare import CompareBoard, compare_board, compared
-from arena.calibration.methods import Played
+from arena.calibration.methods import PairOrders, Played
 from arena.data.kinds import Annotation, texts_digest
 from arena.present.picture import CellPanel, Strip
 from arena.ratings.bradley_terry import BradleyTerrySettings
@@ -74,10 +74,17 @@ def test_a_planted_disagreement_is_counted_named_and_coloured() -> None:
     assert looks["EXAM-Cover"] == looks["Nuggets V strict"] == ["blue", "blue", "blue", "orange"]
     assert (looks["Games"], looks["Mean grade"]) == (["quiet"] * 4, ["blue"] * 4)
     assert drawn["EXAM-Cover"].verdict == ("orange", "disagrees on 1 agent")
-    assert [share.count for share in drawn["EXAM-Cover"].shares] == [3, 0, 0, 3]
+    assert [share.count for share in drawn["EXAM-Cover"].shares] == [3, 0, 0, 0, 3]
     assert drawn["Mean grade"].verdict == ("blue", "agrees")
     assert drawn["Mean grade"].notes[:2] == ["6 of 6 pairs as the games", "6 proven, 0 reversed"]
     assert drawn["Mean grade"].notes[2:] == ["tau 1.00"]  # by all draws of queries
+
+
+def test_a_tie_is_no_reverse() -> None:
+    signs = np.array([[0, 1, 1], [-1, 0, 1], [-1, -1, 0]], np.int8)
+    level = np.array([[0, 0, -1], [0, 0, 1], [1, -1, 0]], np.int8)
+    orders = PairOrders("cover", ("a", "b", "c"), signs, level, np.zeros((3, 3), np.bool_))
+    assert orders.tally()._asdict() == {"pairs": 3, "alike": 1, "proven": 0, "reversed": 0, "tied": 1}
 
 
 def test_ranks_stand_on_one_scale_over_those_of_the_games_and_scores_on_demand_on_their_own() -> None:
@@ -133,7 +140,7 @@ def test_where_most_is_open_it_agrees_only_where_both_are_sure() -> None:
 def test_pairs_that_missing_judgments_could_turn_are_not_proven() -> None:
     ends = np.stack([np.full((4, 60), end) for end in (-9.0, 9.0)])
     (orders,) = board(replace(means("cover", (3, 2, 1, 0)), ends=ends)).orders
-    assert orders.tally() == (6, 6, 0, 0)
+    assert orders.tally() == (6, 6, 0, 0, 0)
 
 
 def test_scores_of_some_agents_are_ranked_beside_the_games_among_these() -> None:
