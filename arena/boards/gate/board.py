@@ -380,8 +380,10 @@ class GateBoard(Board, frozen=True):
         caption = f"Right of 0, {self.new} is better. An interval wholly right of {-self.margin:g} passes."
         if any(_others(score) for score in self.scores):
             caption += " The longer grey line is the interval for other judges of this kind."
+        if any(score.on == PAIRWISE for score in self.scores):
+            caption += " Of the win rate, the difference is new's share of the points less one half."
         words = f"Difference of {self.new} and {self.old} with intervals"
-        return Whiskers("gate", "", words, caption, lines, "New less old", SIGNED, zero=True)
+        return Whiskers("gate", "", words, caption, lines, "Difference", SIGNED, zero=True)
 
     def json(self) -> Any:
         own = fields(self, "tournament", "new", "old", "margin", "verdict", "passed")
