@@ -108,7 +108,7 @@ class Conclusion(Struct, frozen=True):
 
 
 def _once(steps: Sequence[str]) -> tuple[str, ...]:
-    """The steps, each without a first sentence that one before it begins with too."""
+    """Leave out the first sentence of each piece of advice if an earlier piece begins with the same sentence."""
     said: dict[str, None] = {}
     for step in steps:
         first, _, rest = step.partition(". ")

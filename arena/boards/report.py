@@ -101,7 +101,10 @@ class TournamentReport(Board, frozen=True):
         return Section("doubts", "Checks", "", blocks)
 
     def _in_lines(self, checks: Sequence[Check]) -> list[Block]:
-        """The first checks in one line each, with their findings if the opening lacks them, and the others' names."""
+        """One line for each of the first six checks, and the names of the other checks.
+
+        A finding that the verdict card shows already is not repeated.
+        """
         why = next(block.why for block in self.shown.opening() if isinstance(block, VerdictCard))
         lines = [replace(check, finding="See above." if check.finding in why else check.finding) for check in checks]
         others = [check.name for check in checks[_MOST_LINES:]]

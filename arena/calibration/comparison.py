@@ -174,7 +174,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """Heading that names the judge, the group of items if there is one, and the level, such as labels."""
+        """Heading that names the judge, the group of items if there is one, and the kind of judgment (labels, ...)."""
         return ", ".join(filter(None, (self.judge, self.group, self.level)))
 
     @property

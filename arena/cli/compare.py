@@ -118,7 +118,9 @@ def gate(
         board = _judge_and_compare(Path(source), new, old, retry_failed, log_json, ask=ask or [], **how)
     else:
         if ask:
-            raise InputError(f"--ask {ask[0]}: a store is only looked at; name the configuration")
+            raise InputError(
+                f"--ask {ask[0]}: a store does not say how to ask an agent; name the YAML file in place of it"
+            )
         with open_tournament(source, tournament) as (store, name):
             board = stored.compare(store, name, new, old, since=time(), **how)
     show_gate(board, form)

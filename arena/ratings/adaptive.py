@@ -351,7 +351,10 @@ class Decision(Struct, frozen=True, eq=False):
 
 
 def decision(outcomes: Games, settings: AdaptiveSettings) -> Decision:
-    """The places that these outcomes decide; the error probability holds even if you look after every batch."""
+    """The ranks that these games decide.
+
+    The probability that any decided rank is wrong is at most ``1 - confidence``, even if you test after every batch.
+    """
     size = len(outcomes.agents)
     threshold = math.log(max(size, 1) / (1 - settings.confidence))
     beats = log_evidence(outcomes) >= threshold

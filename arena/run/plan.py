@@ -60,7 +60,8 @@ class Plan(Struct, frozen=True):
     Attributes:
         notes: sentences about what the figures assume.
         most: a plan with the maximum number of calls once all queries and answers exist; ``None`` if all exist.
-        decides: what the run can decide by games; ``None`` without games or a pilot, of which ``notes`` then speak.
+        decides: the smallest differences between two agents that the run can find by games; ``None`` if it has none,
+            or if no earlier games show how much queries differ. Then one of ``notes`` says so.
     """
 
     rows: list[PlannedCalls]

@@ -201,7 +201,7 @@ def test_a_store_is_only_looked_at(cli: CLI, tmp_path: Path, systems: Systems) -
     config = tournament(tmp_path, systems)
     gated(cli, config)
     ended = cli("gate", config.with_suffix(".db"), "--new", "new", "--old", "old", "--ask", "new")
-    assert (ended.status, "a store is only looked at; name the configuration" in ended.err) == (2, True)
+    assert (ended.status, "a store does not say how to ask an agent" in ended.err) == (2, True)
     assert "0 asked anew" in cli("gate", config.with_suffix(".db"), "--new", "new", "--old", "old").out
 
 
