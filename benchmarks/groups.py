@@ -50,8 +50,8 @@ def alarm(games: GameTable, groups: int) -> bool:
     queries = {name: Query(name, name, {"topic": f"t{n // size}"}) for n, name in enumerate(games.queries)}
     scores = games.scores("tie")
     points = [scores[games.a == n].sum() + (1 - scores[games.b == n]).sum() for n in range(len(games.agents))]
-    found = reversals(games, queries, games.agents[int(np.argmax(points))], "tie")
-    return found is not None and bool(found.found)
+    groups_of_leader = reversals(games, queries, games.agents[int(np.argmax(points))], "tie")
+    return groups_of_leader is not None and bool(groups_of_leader.reversed)
 
 
 def collapse(games: GameTable, groups: int) -> bool:
@@ -86,8 +86,8 @@ def main() -> None:
         for _ in range(options.tables):
             games = table(rng, chances, queries, agents)
             counts += alarm(games, len(chances)), collapse(games, len(chances))
-        found, gate = counts / options.tables
-        print(f"{name:40} {found:7.1%} {gate:7.1%}")
+        check, gate = counts / options.tables
+        print(f"{name:40} {check:7.1%} {gate:7.1%}")
 
 
 if __name__ == "__main__":

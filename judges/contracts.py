@@ -53,7 +53,7 @@ def _list_rule(contract: ReplyContract) -> str:
 
 
 def endings(contract: ReplyContract) -> str:
-    """The endings that a reply may have if its verdict stands in double brackets, such as ``[[A]], [[B]]``."""
+    """The verdicts with which a reply may end, each in double brackets, such as ``[[A]], [[B]]``."""
     (words,) = contract.choices.values()
     return ", ".join(f"[[{word}]] {contract.mark}".rstrip() for word in words)
 

@@ -108,7 +108,7 @@ _OF_VERSIONS: Final = re.compile(
     r"(?:.*_)?(?:SHA1?|COMMIT|REVISION|(?:SOURCE)?VERSION|RELEASE|TAG|REF|REF_NAME|BUILD|BUILD_ID|BUILD_NUMBER|RUN_ID|DATE)",
     re.IGNORECASE,
 )
-"""Matches names of the environment variables that a version may hold, such as ``GIT_SHA``: they never hold a secret."""
+"""Pattern of the environment variables that may stand in a ``version``, such as ``GIT_SHA``; none holds a secret."""
 _LONGEST_VERSION: Final = 200
 _PLACE: Final = re.compile(r"\$\{([^}]*)\}?|\$([A-Za-z_]\w*)")
 

@@ -1,7 +1,7 @@
 """The quantities by which agents are compared: one name, one unit and one meaning of each, for every output.
 
 Pages, reports, terminal and files take headings and number formats from here. The figures themselves come from
-``Scores.means``, ``Ratings`` and ``GamesOfAgent.estimate``. ``tests/arena/boards/test_one_name.py`` reads all outputs
+``Scores.means``, ``Ratings`` and ``GamesOfAgent.estimate``. ``tests/ui/test_ui_one_name.py`` reads all outputs
 and fails if one shows another name or figure.
 """
 

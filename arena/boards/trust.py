@@ -114,12 +114,12 @@ def _by_groups(board: Leaderboard) -> Iterator[Check]:
     few = f" Too few queries to tell: {listed(groups.few, _NAMED)}." if groups.few else ""
     tested = f"{counted(groups.groups, 'group')} of queries by {listed(groups.columns, _NAMED)}"
     finding = f"{groups.leader} leads, and no agent beats it by more than chance on any of {tested}."
-    if groups.found:
+    if groups.reversed:
         finding = "; ".join(
-            f"{groups.leader} wins {with_interval(found.share, PERCENT)} of the points against {found.other} where "
-            f"{found.column}={found.value} ({counted(found.share.n or 0, *ratings_noun(board))}), and "
-            f"{PERCENT.write(found.overall)} on all"
-            for found in groups.found[:_NAMED]
+            f"{groups.leader} wins {with_interval(group.share, PERCENT)} of the points against {group.other} where "
+            f"{group.column}={group.value} ({counted(group.share.n or 0, *ratings_noun(board))}), and "
+            f"{PERCENT.write(group.overall)} on all"
+            for group in groups.reversed[:_NAMED]
         )
         finding += "."
     elif not groups.groups:
@@ -127,10 +127,10 @@ def _by_groups(board: Leaderboard) -> Iterator[Check]:
         few = ""
     yield Check(
         "No group of queries goes the other way",
-        "failed" if groups.found else "passed" if groups.groups else "unknown",
+        "failed" if groups.reversed else "passed" if groups.groups else "unknown",
         f"{finding}{few}",
         "Decide per group: 'ragleague leaderboard --group COLUMN=VALUE' rates the agents on it alone."
-        if groups.found
+        if groups.reversed
         else "Add queries of each group.",
     )
 

@@ -41,14 +41,14 @@ class Reversals(Struct, frozen=True):
         columns: names of the columns that group the queries.
         groups: number of groups that are large enough to be tested against some agent.
         few: names (``COLUMN=VALUE``) of the groups with too few queries to be tested.
-        found: the reversals, the largest first. Together they are wrong with a probability of at most 5 %.
+        reversed: the reversals, the largest first. Together they are wrong with a probability of at most 5 %.
     """
 
     leader: str
     columns: tuple[str, ...]
     groups: int
     few: tuple[str, ...]
-    found: tuple[Reversal, ...]
+    reversed: tuple[Reversal, ...]
 
 
 def reversals(
@@ -69,19 +69,20 @@ def reversals(
     shares = _shares(games, leader, games.scores(win_and_tie))
     unit = units_of(games.queries, games.clusters)
     tests: list[tuple[str, str, int, Floats, float]] = []
+    overall = [float(figures.mean()) if figures.size else 0.0 for figures in (_by_unit(row, unit) for row in shares)]
     few: list[str] = []
     tested = 0
     for column, values in columns.items():
         value_of = [queries[name].metadata.get(column) if name in queries else None for name in games.queries]
         for value in values:
-            member = np.array([own == value for own in value_of], np.bool_)
+            member = np.array([query_value == value for query_value in value_of], np.bool_)
             by_agent = {other: _by_unit(shares[other], unit, member) for other in range(len(games.agents))}
             sizes = [figures.size for figures in by_agent.values()]
             tested += max(sizes) >= FEW_QUERIES
             if max(sizes) < FEW_QUERIES:
                 few.append(f"{column}={value}")
             tests += [
-                (column, value, other, figures, float(_by_unit(shares[other], unit).mean()))
+                (column, value, other, figures, overall[other])
                 for other, figures in by_agent.items()
                 if figures.size >= FEW_QUERIES
             ]
@@ -95,13 +96,13 @@ def reversals(
         return (tested_share.high or 0) < 0.5 or (tested_share.low or 0) > 0.5
 
     levels = holm_levels(len(tests), is_apart, level)
-    found = [
-        Reversal(column, value, games.agents[other], share(number, levels[number]), overall)
-        for number, (column, value, other, figures, overall) in enumerate(tests)
-        if figures.mean() < 0.5 <= overall and is_apart(number, levels[number])
+    reversed_groups = [
+        Reversal(column, value, games.agents[other], share(number, levels[number]), on_all)
+        for number, (column, value, other, figures, on_all) in enumerate(tests)
+        if figures.mean() < 0.5 <= on_all and is_apart(number, levels[number])
     ]
-    found.sort(key=lambda reversal: reversal.share.value or 0)
-    return Reversals(leader, tuple(columns), tested, tuple(few), tuple(found))
+    reversed_groups.sort(key=lambda reversal: reversal.share.value or 0)
+    return Reversals(leader, tuple(columns), tested, tuple(few), tuple(reversed_groups))
 
 
 def _shares(games: GameTable, leader: str, scores: Floats) -> Floats:

@@ -165,7 +165,7 @@ class _Mailbox:
             future.set_result(reply)
 
     def _lost(self, error: RayError) -> None:
-        """Make all waiting calls fail: with the worker's own error, or as a lost connection if the worker died."""
+        """Let all waiting calls fail: with the worker's error, or with a lost connection if the worker died."""
         mistake = isinstance(error, RayTaskError)
         if self.alive and not (mistake or self._closed):
             waiting = sum(not future.done() for future in self._awaited.values())

@@ -45,7 +45,7 @@ KINDS = {
 }
 _LIBRARIES = {"pdf": "pypdf", "html": "lxml", "docx": "docx"}
 _HIDDEN = (".", "~$")
-"""Beginnings of the names of files that are not documents: settings, version control, lock files of word processors."""
+"""Prefixes of files that are not documents: settings, version control, lock files of word processors."""
 
 _ENVIRONMENT = frozenset(
     {"PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}

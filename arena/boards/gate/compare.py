@@ -178,6 +178,7 @@ def _by_group(
     Estimates shrunk towards the overall difference give the order, as the worst of several groups looks worse than it
     is. The raw differences with Holm's correction decide.
     """
+    on_queries = cache(on_queries)  # the levels are tried in rounds
     counted_groups = {value: on_queries(level, queries) for value, queries in groups.items()}
     tested = [value for value, group in counted_groups.items() if (group.result.difference.n or 0) >= FEW_QUERIES]
 

@@ -65,7 +65,7 @@ def test_the_leader_that_loses_on_one_topic_fails_a_check_by_its_name(tmp_path: 
     groups = board.reversals
     assert groups is not None
     assert (groups.leader, groups.groups, groups.few) == ("new", 3, ("topic=rare",))
-    assert [(found.value, found.other, found.share.value) for found in groups.found] == [("billing", "old", 0.2)]
+    assert [(group.value, group.other, group.share.value) for group in groups.reversed] == [("billing", "old", 0.2)]
     (check,) = (check for check in TournamentBoard(board).verdict()[1] if check.name.startswith("No group"))
     assert check.status == "failed"
     assert "new wins 20%" in check.finding
