@@ -82,7 +82,7 @@ class Stratum(Struct, frozen=True, eq=False):
     Attributes:
         squares, freedom: sum of squares and its degrees of freedom, shape (figures,).
         size: the mean square divided by it is a term of the figure's variance, shape (figures,).
-        over: name of the stratum whose mean square it has on top of its own variance; empty for the last stratum.
+        over: name of the stratum whose mean square it has on top of its known variance; empty for the last stratum.
     """
 
     squares: Floats
@@ -132,11 +132,13 @@ def for_one_judge(means: Floats, level: float = 0.95) -> Estimate:
 
     ``means`` has the figure by each judge alone, shape (judges,).
     """
-    own = means[~np.isnan(means)]
-    if own.size < FEWEST_JUDGES:
-        return Estimate(None, n=own.size)
-    reach = scipy.special.stdtrit(own.size - 1, (1 + level) / 2) * own.std(ddof=1) * math.sqrt(1 + 1 / own.size)
-    return Estimate(float(own.mean()), float(own.mean() - reach), float(own.mean() + reach), own.size, "prediction")
+    known = means[~np.isnan(means)]
+    if known.size < FEWEST_JUDGES:
+        return Estimate(None, n=known.size)
+    reach = scipy.special.stdtrit(known.size - 1, (1 + level) / 2) * known.std(ddof=1) * math.sqrt(1 + 1 / known.size)
+    return Estimate(
+        float(known.mean()), float(known.mean() - reach), float(known.mean() + reach), known.size, "prediction"
+    )
 
 
 def strata(contributions: Floats) -> dict[str, Stratum]:
@@ -177,21 +179,23 @@ def parts(sources: Mapping[str, Stratum], level: float = 0.95) -> list[dict[str,
         np.array([getattr(source, field) for source in every]) for field in ("squares", "freedom", "size")
     )
     points = _shares(squares / np.maximum(freedom, 1), over, size)
-    found = []
+    estimates_of = []
     for figure, shares in enumerate(points.T.tolist()):
-        chi_squared = [_chi_squared(max(1.0, own), order) for order, own in enumerate(freedom[:, figure].tolist())]
+        chi_squared = [
+            _chi_squared(max(1.0, degrees), order) for order, degrees in enumerate(freedom[:, figure].tolist())
+        ]
         drawn = squares[:, figure, np.newaxis] / chi_squared
         ends = [
             np.quantile(_shares(drawn, over, size[:, figure, np.newaxis], signed=signed), tail, axis=1).tolist()
             for signed, tail in ((False, (1 - level) / 2), (True, (1 + level) / 2))
         ]
-        found.append(
+        estimates_of.append(
             {
                 name: Estimate(None) if math.isnan(share) else Estimate(share, low, high, method="generalized")
                 for name, share, low, high in zip(names, shares, *ends, strict=True)
             }
         )
-    return found
+    return estimates_of
 
 
 def _shares(mean_squares: Floats, over: Sequence[int], size: Floats, *, signed: bool = False) -> Floats:

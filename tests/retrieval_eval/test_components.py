@@ -40,10 +40,10 @@ def test_complete_cells_have_the_variance_of_the_two_way_table(shape: tuple[int,
     values = drawn(queries, judges, seed)[0]
     msq = judges * values.mean(axis=1).var(ddof=1)
     msj = queries * values.mean(axis=0).var(ddof=1)
-    found = variance(contributions_of_mean(values[np.newaxis]))
-    assert found.of_queries[0] + found.of_judges[0] == pytest.approx((msq + msj) / (queries * judges))
+    result = variance(contributions_of_mean(values[np.newaxis]))
+    assert result.of_queries[0] + result.of_judges[0] == pytest.approx((msq + msj) / (queries * judges))
     freedom = (msq + msj) ** 2 / (msq**2 / (queries - 1) + msj**2 / (judges - 1))
-    assert found.freedom[0] == pytest.approx(freedom)
+    assert result.freedom[0] == pytest.approx(freedom)
 
 
 @given(CELLS, st.integers(0, 10**6))
@@ -70,8 +70,8 @@ def test_missing_cells_have_the_variance_of_the_pigeonhole_bootstrap() -> None:
     judges = rng.multinomial(8, np.full(8, 1 / 8), 20_000).astype(float)
     means = np.einsum("sq,qj,sj->s", queries, cells, judges) / np.einsum("sq,qj,sj->s", queries, seen, judges)
     error = (values - values[seen].mean()) / seen.sum()  # contributions to the mean of all cells
-    found = variance(error[np.newaxis])
-    of_queries, of_judges = found.of_queries[0] * 39 / 40, found.of_judges[0] * 7 / 8
+    result = variance(error[np.newaxis])
+    of_queries, of_judges = result.of_queries[0] * 39 / 40, result.of_judges[0] * 7 / 8
     expected = (1 - 1 / 8) * of_queries + (1 - 1 / 40) * of_judges + np.nansum(error**2)
     assert means.var() == pytest.approx(expected, rel=0.05)
 
@@ -87,9 +87,9 @@ def test_no_interval_below_three_judges_and_never_a_narrower_one() -> None:
 
 
 def test_one_more_judge_lies_in_the_interval_of_students_t() -> None:
-    found = for_one_judge(np.array([0.0, 0.1, 0.2]))
-    assert found.value == pytest.approx(0.1)
-    assert found.high == pytest.approx(0.1 + 4.302653 * 0.1 * (4 / 3) ** 0.5)
+    result = for_one_judge(np.array([0.0, 0.1, 0.2]))
+    assert result.value == pytest.approx(0.1)
+    assert result.high == pytest.approx(0.1 + 4.302653 * 0.1 * (4 / 3) ** 0.5)
 
 
 def test_a_factor_within_another_is_taken_off_it() -> None:
@@ -114,9 +114,9 @@ def test_a_factor_within_another_is_taken_off_it() -> None:
         ),
     }
     truth = 0.3**2 / repeats / (0.2**2 + 0.3**2 / repeats + 0.1**2 / repeats / judges)
-    found = [own["answers"] for own in parts(sources)]
-    held = np.mean([(own.low or 0) <= truth <= (own.high or 0) for own in found])
-    assert np.median([own.value or 0 for own in found]) == pytest.approx(truth, abs=0.04)
+    result = [part["answers"] for part in parts(sources)]
+    held = np.mean([(part.low or 0) <= truth <= (part.high or 0) for part in result])
+    assert np.median([part.value or 0 for part in result]) == pytest.approx(truth, abs=0.04)
     assert 0.91 <= held <= 0.99
 
 
@@ -176,6 +176,6 @@ def test_the_judges_part_of_a_recorded_difference(shared: Path, ends: list[list[
     recorded = differences(shared / "data/mtbench_multijudge/verdicts.csv", single=single)
     cells = recorded["Phi-3.5-mini-Instruct", "gemma-2-9b-it"]
     judges = [
-        parts(strata(contributions_of_mean(own[np.newaxis])))[0][JUDGES] for own in (cells, cells[:, [0, 1, 3, 4, 5]])
+        parts(strata(contributions_of_mean(part[np.newaxis])))[0][JUDGES] for part in (cells, cells[:, [0, 1, 3, 4, 5]])
     ]
-    assert [[round(end or 0.0, 2) for end in (own.value, own.low, own.high)] for own in judges] == ends
+    assert [[round(end or 0.0, 2) for end in (part.value, part.low, part.high)] for part in judges] == ends

@@ -114,10 +114,10 @@ def known(world: World, store: Store) -> list[Reading]:
     queries = query_board(store, world.name)
     means = {WON: queries.means(WON)}
     means |= {
-        own.name: own.means for own in means_of(store, world.name, partial(store.dataset, world.name), every=True)
+        score.name: score.means for score in means_of(store, world.name, partial(store.dataset, world.name), every=True)
     }
     assert board.nuggets is not None
-    means |= {own.name: own.means for own in board.nuggets.answers.scores}
+    means |= {score.name: score.means for score in board.nuggets.answers.scores}
     for name, by_agent in means.items():
         for agent, mean in by_agent.items():
             found.append(figure("known", quantity(name).title, agent, mean.value, mean.low, mean.high))
@@ -133,7 +133,7 @@ def readings(world: World, store: Store) -> list[Reading]:
     for path in sorted((world.folder / "site").rglob("*.html")):
         if path.parent.name != "queries":
             found += of_html(f"site {path.stem}", path.read_text("utf-8"))
-    return [_in_family(own) for own in found if _of_all(own)]
+    return [_in_family(reading) for reading in found if _of_all(reading)]
 
 
 def _of_boards(world: World, store: Store) -> Iterator[Reading]:
@@ -165,8 +165,8 @@ def _of_leaderboard(shape: Any) -> Iterator[Reading]:
         cover = row["levels"]["4"]["cover"]
         yield figure("json", "EXAM-Cover", row["agent"], cover["mean"], cover["low"], cover["high"])
     for agent, row in shape["nuggets"]["agents"].items():
-        for name, own in NUGGETS.items():
-            yield figure("json", own.title, agent, row[name], row[f"{name}_low"], row[f"{name}_high"])
+        for name, nugget_score in NUGGETS.items():
+            yield figure("json", nugget_score.title, agent, row[name], row[f"{name}_low"], row[f"{name}_high"])
     for agent, by_criterion in shape["criteria"].items():
         for name, mean in by_criterion.items():
             yield figure("json", name, agent, mean["mean"])
@@ -178,8 +178,8 @@ def _of_calibration(shape: Any) -> Iterator[Reading]:
             yield figure("json", quantity(name).title, agent, score)
     for pair in shape["methods"]["pairs"]:
         yield _tau("json", pair["first"], pair["second"], *(pair[f"kendall{end}"] for end in ("", "_low", "_high")))
-    of_verdicts = [own for own in shape["comparisons"] if own["level"] == "verdicts"]
-    for row in (row for own in of_verdicts for row in own["judges"]["words"]["estimates"]["figures"]):
+    of_verdicts = [comparison for comparison in shape["comparisons"] if comparison["level"] == "verdicts"]
+    for row in (row for comparison in of_verdicts for row in comparison["judges"]["words"]["estimates"]["figures"]):
         yield figure("json", "Win rate", row["name"], row["judge"], row["judge_low"], row["judge_high"])
 
 
@@ -205,8 +205,8 @@ def _of_pages(world: World, store: Store) -> Iterator[Reading]:
 
 def _of_page(name: str, run: Any) -> Iterator[Reading]:
     for title, markup in titled(run):
-        for own in of_html(f"page {name}", markup):
-            yield own if own.where.endswith("picture") else own._replace(where=f"page {name}: {title}")
+        for reading in of_html(f"page {name}", markup):
+            yield reading if reading.where.endswith("picture") else reading._replace(where=f"page {name}: {title}")
 
 
 def _html(run: Any) -> str:
@@ -224,7 +224,7 @@ FAMILIES = ("Nuggets of answers",)
 
 def _in_family(reading: Reading) -> Reading:
     """In a table of one family the family is not named again: 'V strict' under 'Nuggets of answers'."""
-    short = {own.short: own.title for own in NUGGETS.values()}
+    short = {nugget_score.short: nugget_score.title for nugget_score in NUGGETS.values()}
     if any(family in reading.where for family in FAMILIES) and reading.name in short:
         return reading._replace(name=short[reading.name])
     return reading
@@ -232,10 +232,10 @@ def _in_family(reading: Reading) -> Reading:
 
 def test_no_output_names_or_counts_one_thing_in_two_ways(readings: list[Reading], known: list[Reading]) -> None:
     assert [_said(fault) for fault in faults(readings, known)] == []
-    outputs = {own.where.split(":")[0] for own in readings}
+    outputs = {reading.where.split(":")[0] for reading in readings}
     pages = {f"page {name}" for name in ("leaderboard", "compare", "style", "agent")}
     assert outputs >= {"brief", "details", "calibrate", "csv", "json", *pages}
-    names = {own.name for own in readings}
+    names = {reading.name for reading in readings}
     assert names >= {
         "Rating",
         "Elo",
@@ -250,9 +250,9 @@ def test_no_output_names_or_counts_one_thing_in_two_ways(readings: list[Reading]
 
 
 PLANTED = {
-    "two figures": lambda own: own._replace(value="0.123"),
-    "two intervals": lambda own: own._replace(interval="0.01 to 0.02"),
-    "two units": lambda own: own._replace(value=f"{100 * float(own.value):.2f}%", interval=""),
+    "two figures": lambda reading: reading._replace(value="0.123"),
+    "two intervals": lambda reading: reading._replace(interval="0.01 to 0.02"),
+    "two units": lambda reading: reading._replace(value=f"{100 * float(reading.value):.2f}%", interval=""),
 }
 
 
@@ -261,8 +261,8 @@ PLANTED = {
 def test_a_planted_figure_is_found(kind: str, output: str, readings: list[Reading], known: list[Reading]) -> None:
     at = next(
         at
-        for at, own in enumerate(readings)
-        if own.where == output and own.name == "EXAM-Cover" and own.interval and float(own.value) < 0.99
+        for at, reading in enumerate(readings)
+        if reading.where == output and reading.name == "EXAM-Cover" and reading.interval and float(reading.value) < 0.99
     )
     planted = [*readings[:at], PLANTED[kind](readings[at]), *readings[at + 1 :]]
     found = faults(planted, known)
@@ -283,7 +283,10 @@ def test_a_planted_figure_is_found(kind: str, output: str, readings: list[Readin
 def test_another_name_is_found(
     right: str, wrong: str, output: str, readings: list[Reading], known: list[Reading]
 ) -> None:
-    planted = [own._replace(name=wrong) if own.where == output and own.name == right else own for own in readings]
+    planted = [
+        reading._replace(name=wrong) if reading.where == output and reading.name == right else reading
+        for reading in readings
+    ]
     assert planted != readings
     assert {(fault.kind, fault.first.name, fault.second.name) for fault in faults(planted, known)} == {
         ("two names", right, wrong)

@@ -33,7 +33,7 @@ def llmbar(shared: Path) -> tuple[list[Row], dict[str, str]]:
         rows = [{**row, "qid": f"{row['subset']}-{row['id']}"} for row in csv.DictReader(file)]
     with gzip.open(folder / "instances_dev.jsonl.gz", "rt", encoding="utf-8") as file:
         known = [json.loads(line) for line in file]
-    return rows, {f"{own['subset']}-{own['id']}": str(own["label"]) for own in known}
+    return rows, {f"{row['subset']}-{row['id']}": str(row["label"]) for row in known}
 
 
 def tables(folder: Path, rows: Iterable[Row], gold: Mapping[str, str]) -> list[Any]:
@@ -42,8 +42,8 @@ def tables(folder: Path, rows: Iterable[Row], gold: Mapping[str, str]) -> list[A
     prompts = dict.fromkeys(row["strategy"] for row in rows)
     for row in rows:
         lines = files.setdefault(row["judge"], [["qid", "prompt", "agent_a", "agent_b", "order", "verdict"]])
-        for order, said in (("ab", row["winner"]), ("ba", row["winner_swapped"])):
-            lines.append([row["qid"], row["strategy"], "o1", "o2", order, SIDES[said]])
+        for order, winner in (("ab", row["winner"]), ("ba", row["winner_swapped"])):
+            lines.append([row["qid"], row["strategy"], "o1", "o2", order, SIDES[winner]])
     files["people"] = [["qid", "prompt", "agent_a", "agent_b", "verdict"]]
     files["people"] += [[qid, prompt, "o1", "o2", SIDES[label]] for prompt in prompts for qid, label in gold.items()]
     for name, lines in files.items():
@@ -56,7 +56,11 @@ def tables(folder: Path, rows: Iterable[Row], gold: Mapping[str, str]) -> list[A
 def pairs(cli: CLI, *arguments: Any) -> list[Any]:
     ended = cli("calibrate", *arguments, "--format", "json")
     assert ended.status == 0, ended.err
-    return [pair | {"group": own["group"]} for own in json.loads(ended.out)["comparisons"] for pair in own["pairs"]]
+    return [
+        pair | {"group": comparison["group"]}
+        for comparison in json.loads(ended.out)["comparisons"]
+        for pair in comparison["pairs"]
+    ]
 
 
 def by_hand(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
@@ -69,7 +73,10 @@ def by_hand(first: Sequence[float], second: Sequence[float]) -> tuple[float, flo
 
 def right(rows: Iterable[Row], gold: Mapping[str, str]) -> dict[str, float]:
     """Share of the two orders in which the better output won; no verdict is none."""
-    return {row["qid"]: np.mean([row[own] == gold[row["qid"]] for own in ("winner", "winner_swapped")]) for row in rows}
+    return {
+        row["qid"]: np.mean([row[column] == gold[row["qid"]] for column in ("winner", "winner_swapped")])
+        for row in rows
+    }
 
 
 def test_six_judges_pair_by_pair_are_what_a_sign_flip_by_hand_says(
@@ -80,27 +87,27 @@ def test_six_judges_pair_by_pair_are_what_a_sign_flip_by_hand_says(
     chosen = [row for row in rows if row["strategy"] == "Metrics_Reference" and row["subset"] in subsets]
     names = list(dict.fromkeys(row["judge"] for row in chosen))
     shares = {name: right((row for row in chosen if row["judge"] == name), gold) for name in names}
-    found = pairs(cli, *tables(tmp_path, chosen, gold))
-    assert [(pair["first"], pair["second"]) for pair in found] == list(combinations(names, 2))
-    assert len(found) == 15
+    judged_pairs = pairs(cli, *tables(tmp_path, chosen, gold))
+    assert [(pair["first"], pair["second"]) for pair in judged_pairs] == list(combinations(names, 2))
+    assert len(judged_pairs) == 15
     expected = [
         by_hand(*([shares[name][qid] for qid in shares[names[0]]] for name in pair)) for pair in combinations(names, 2)
     ]
-    for pair, (difference, p) in zip(found, expected, strict=True):
+    for pair, (difference, p) in zip(judged_pairs, expected, strict=True):
         assert pair["difference"] == pytest.approx(difference, abs=2e-6)
         assert pair["first_agreement"] - pair["second_agreement"] == pytest.approx(difference, abs=2e-6)
         assert pair["p"] == pytest.approx(p, abs=0.015)
         assert pair["n"] == pair["queries"] == 146
-    ranked = sorted(found, key=lambda pair: pair["p"])
+    ranked = sorted(judged_pairs, key=lambda pair: pair["p"])
     corrected = np.maximum.accumulate([(15 - place) * pair["p"] for place, pair in enumerate(ranked)])
     assert [pair["p_holm"] for pair in ranked] == pytest.approx(np.minimum(1, corrected), abs=2e-5)
-    for pair in found:
+    for pair in judged_pairs:
         sure = pair["p_holm"] <= 0.05
         assert (pair["verdict"] in ("better", "worse")) == sure
         assert sure == (not pair["difference_low"] <= 0 <= pair["difference_high"])
         assert pair["verdict"] != "worse" or pair["difference"] < 0
         assert pair["verdict"] != "not worse" or pair["difference_low"] > -0.1
-    assert Counter(pair["verdict"] for pair in found)["undecided"] == 1
+    assert Counter(pair["verdict"] for pair in judged_pairs)["undecided"] == 1
 
 
 def test_of_ten_prompts_two_chatgpts_differ_on_one(
@@ -115,26 +122,26 @@ def test_of_ten_prompts_two_chatgpts_differ_on_one(
         (row for row in rows if row["strategy"] in judges.get(row["judge"], {}) and len(row["subset"]) < 11),
         key=lambda row: row["judge"],
     )
-    found = pairs(cli, *tables(tmp_path, chosen, gold))
-    assert len(found) == 10
-    assert {(pair["first"], pair["second"]) for pair in found} == {("ChatGPT", "ChatGPT-0301")}
-    by_prompt = {pair["group"]: pair for pair in found}
+    judged_pairs = pairs(cli, *tables(tmp_path, chosen, gold))
+    assert len(judged_pairs) == 10
+    assert {(pair["first"], pair["second"]) for pair in judged_pairs} == {("ChatGPT", "ChatGPT-0301")}
+    by_prompt = {pair["group"]: pair for pair in judged_pairs}
     assert [name for name, pair in by_prompt.items() if pair["verdict"] in ("better", "worse")] == ["Swap_CoT"]
     assert by_prompt["Swap_CoT"]["verdict"] == "worse"
     assert by_prompt["Swap_CoT"]["difference"] == pytest.approx(-0.103, abs=5e-4)
     assert by_prompt["Swap_CoT"]["p"] < 0.001
     assert by_prompt["Vanilla_NoRules"]["p"] == pytest.approx(0.36, abs=0.015)
-    assert sum(pair["p"] < 0.05 for pair in found) > 1  # Holm leaves one of these
+    assert sum(pair["p"] < 0.05 for pair in judged_pairs) > 1  # Holm leaves one of these
 
 
 def test_a_judge_against_itself_is_found_nowhere_and_too_good_only_within_the_margin(
     cli: CLI, tmp_path: Path, llmbar: tuple[list[Row], dict[str, str]]
 ) -> None:
     rows, gold = llmbar
-    own = [row for row in rows if row["judge"] == "PaLM2" and row["strategy"].startswith(("CoT", "Vanilla"))]
-    found = pairs(cli, *tables(tmp_path, [*own, *({**row, "judge": "twin"} for row in own)], gold))
-    assert len(found) == 3
-    for pair in found:
+    of_judge = [row for row in rows if row["judge"] == "PaLM2" and row["strategy"].startswith(("CoT", "Vanilla"))]
+    judged_pairs = pairs(cli, *tables(tmp_path, [*of_judge, *({**row, "judge": "twin"} for row in of_judge)], gold))
+    assert len(judged_pairs) == 3
+    for pair in judged_pairs:
         assert (pair["difference"], pair["p"], pair["p_holm"], pair["verdict"]) == (0, 1, 1, "not worse")
         assert -0.1 < pair["difference_low"] < 0 < pair["difference_high"] < 0.1
 
@@ -151,16 +158,18 @@ def opinions(rng: np.random.Generator, queries: int, items: int = 1, worse: floa
 
 
 def compared(judges: Sequence[Opinion], people: Sequence[Opinion], **settings: Any) -> Any:
-    (found,) = compare_opinions({("labels", ""): judges}, {("labels", ""): people}, Settings(samples=0, **settings))
-    (pair,) = found.pairs
-    assert not found.agreements
+    (comparison,) = compare_opinions(
+        {("labels", ""): judges}, {("labels", ""): people}, Settings(samples=0, **settings)
+    )
+    (pair,) = comparison.pairs
+    assert not comparison.agreements
     return pair
 
 
 def test_things_of_one_query_count_as_one() -> None:
     judges, people = opinions(np.random.default_rng(1), 40, worse=0.2)
     again = [
-        [own._replace(item=(f"{own.item[0]} {copy}",)) for own in side for copy in range(5)]
+        [vote._replace(item=(f"{vote.item[0]} {copy}",)) for vote in side for copy in range(5)]
         for side in (judges, people)
     ]
     once, repeated = compared(judges, people), compared(*again)
@@ -171,7 +180,7 @@ def test_things_of_one_query_count_as_one() -> None:
 
 def test_only_what_both_judged_counts_and_the_first_named_is_compared_with_the_other() -> None:
     judges, people = opinions(np.random.default_rng(2), 40, worse=0.5)
-    judges = [own for own in judges if own.rater == "one" or int(own.query_id[1:]) < 30]
+    judges = [vote for vote in judges if vote.rater == "one" or int(vote.query_id[1:]) < 30]
     pair, turned = compared(judges, people), compared(judges[::-1], people)
     assert (pair.first, pair.n, pair.verdict) == ("one", 30, "better")
     assert (turned.first, turned.n, turned.verdict) == ("two", 30, "worse")
@@ -191,7 +200,7 @@ def test_too_few_queries_tell_nothing(cli: CLI, tmp_path: Path) -> None:
     pair = compared(judges, people)
     assert (pair.verdict, pair.p, pair.p_holm) == ("undecided", None, None)
     for name, side in (("judges", judges), ("people", people)):
-        lines = [f"{own.query_id},{own.item[0]},{own.value:g},{own.rater}\n" for own in side]
+        lines = [f"{vote.query_id},{vote.item[0]},{vote.value:g},{vote.rater}\n" for vote in side]
         (tmp_path / f"{name}.csv").write_text("".join(["qid,did,label,judge\n", *lines]))
     ended = cli(
         "calibrate", tmp_path / "judges.csv", "--people", tmp_path / "people.csv", "--column", "people:annotator=judge"
@@ -207,7 +216,7 @@ def test_one_judge_in_two_files_of_the_same_things_is_told_apart_by_file(
     judges, people = opinions(np.random.default_rng(6), 30, worse=0.6)
     files = {"march": "one", "may": "two", "people": "ann"}
     for name, rater in files.items():
-        lines = [f"{own.query_id},d,{own.value:g},gpt\n" for own in [*judges, *people] if own.rater == rater]
+        lines = [f"{vote.query_id},d,{vote.value:g},gpt\n" for vote in [*judges, *people] if vote.rater == rater]
         path = tmp_path / name / "labels.csv" if folders else tmp_path / f"{name}.csv"
         path.parent.mkdir(exist_ok=True)
         path.write_text("".join(["qid,did,label,judge\n", *lines]))
@@ -222,20 +231,24 @@ def test_one_judge_in_two_files_of_the_same_things_is_told_apart_by_file(
 def test_a_judge_whose_files_hold_other_things_is_one(cli: CLI, tmp_path: Path) -> None:
     judges, people = opinions(np.random.default_rng(6), 30)
     for name, said in (("a", judges[:15]), ("b", judges[15:30]), ("people", people)):
-        lines = [f"{own.query_id},d,{own.value:g},{own.rater}\n" for own in said]
+        lines = [f"{vote.query_id},d,{vote.value:g},{vote.rater}\n" for vote in said]
         (tmp_path / f"{name}.csv").write_text("".join(["qid,did,label,judge\n", *lines]))
     paths = [tmp_path / f"{name}.csv" for name in ("a", "b")]
     ended = cli("calibrate", *paths, "--people", tmp_path / "people.csv", "--format", "json")
-    (found,) = json.loads(ended.out)["comparisons"]
-    assert (list(found["judges"]), found["judges"]["one"]["n"], found["pairs"]) == (["one"], 30, [])
+    (comparison,) = json.loads(ended.out)["comparisons"]
+    assert (list(comparison["judges"]), comparison["judges"]["one"]["n"], comparison["pairs"]) == (
+        ["one"],
+        30,
+        [],
+    )
 
 
 def test_two_judges_as_good_are_seldom_found() -> None:
     """400 pairs at once would be corrected together, so each is a call of its own."""
-    rng, found = np.random.default_rng(5), Counter[str]()
+    rng, verdicts = np.random.default_rng(5), Counter[str]()
     for _ in range(150):
-        found[compared(*opinions(rng, 20, items=2), epsilon=0.0).verdict] += 1
-    assert found["better"] + found["worse"] <= 15  # 5 % of 150, and three standard errors
+        verdicts[compared(*opinions(rng, 20, items=2), epsilon=0.0).verdict] += 1
+    assert verdicts["better"] + verdicts["worse"] <= 15  # 5 % of 150, and three standard errors
 
 
 def test_judges_without_comparisons_are_left_alone() -> None:
