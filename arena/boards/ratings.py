@@ -49,6 +49,8 @@ _ROWS: Final = {
     "duplicates": "repeat another in every column",
     "conflicts": "contradicted by another row of the same game",
     "order_unknown": "with an empty order, taken as agent_a first",
+    "weighted": "counted as often as 'weight' says",
+    "strong": "that call an answer much better counted like the others",
     "both_bad": "tied because both are bad",
     "both_good": "tied because both are good",
 }

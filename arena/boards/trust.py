@@ -216,6 +216,8 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     stages, shortfall = board.coverage.values(), board.shortfall
     wanted, judged = sum(stage.wanted for stage in stages), sum(stage.judged for stage in stages)
     bar = board.settings.ratings.min_coverage
+    if not wanted and "scores" in board.settings.further:
+        return  # the scores that answers bring along need no judgment
     share = PERCENT.write(judged / wanted if wanted else 1)
     finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"
     if shortfall is not None:

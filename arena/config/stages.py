@@ -91,6 +91,15 @@ STAGES: Final = (
         by_people=True,
     ),
     ListedStage(
+        "scores",
+        (),
+        "arena.stages.scores",
+        "ScoresStage",
+        "Scores that the answers bring along",
+        "arena.results.answer_scores",
+        "arena.boards.answer_scores",
+    ),
+    ListedStage(
         "audit",
         (Task("audit"),),
         "arena.stages.audit",

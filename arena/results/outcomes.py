@@ -80,7 +80,7 @@ def further_results(
     return {
         key: import_module(stage.results).results(store, tournament)
         for key, stage in further_stages().items()
-        if key in settings.further and (stage.scores or not scored)
+        if key in settings.further and (stage.scores or not stage.tasks or not scored)
     }
 
 

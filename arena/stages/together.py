@@ -117,7 +117,8 @@ class TournamentStages(Stage):
         self.labels.assume = assume
         if self.config.pairwise is not None:
             self._require_games(complete=complete)
-        if complete and self.config.nuggets is None and not any(True for _ in self.wants()):
+        without = self.config.nuggets is not None or self.config.section("scores") is not None
+        if complete and not without and not any(True for _ in self.wants()):
             raise InputError(f"nothing to judge: {self._why_nothing()}")
 
     def _require_games(self, *, complete: bool) -> None:
