@@ -53,7 +53,8 @@ class _AnswerScores(ScoreBoard, frozen=True, eq=False):
 
     def json(self) -> Any:
         ranks, pairs = self._rows()
-        return {**super().json(), "ranks": list(map(flat, ranks)), "pairs": pairs}
+        inherited: dict[str, Any] = super().json()
+        return inherited | {"ranks": list(map(flat, ranks)), "pairs": pairs}
 
     def _rows(self) -> tuple[list[TableRow], list[TableRow]]:
         rows = [(scores, list(_compared(scores))) for scores in self.scores]

@@ -199,6 +199,8 @@ class TournamentBoard(Board, frozen=True):
         if board.ratings is None and not board.settings.pairwise:
             headline = "Scores without games"
             sentence = "Nothing compares these agents with each other."
+            if "scores" in board.further:
+                sentence = "--details shows ranks by each score, and the pairs of agents that it tells apart."
             if not table.rows:
                 sentence = "No agent has a score."
         rows = [{**row, "address": link(row["agent"]) if link else ""} for row in table.rows]

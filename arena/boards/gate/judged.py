@@ -101,6 +101,8 @@ def decide(
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:
+    if name in getattr(config.section("scores"), "columns", ()):
+        return ["scores"]
     criteria = config.criteria.names if config.criteria is not None else ()
     section = section_of(name, criteria)
     if section == "retrieval":
