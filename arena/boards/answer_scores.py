@@ -38,7 +38,7 @@ _PAIRS: Final = (
 
 
 def board(results: StageResults) -> Board:
-    return _AnswerScores("scores", results.scores, "Scores that the answers bring along")
+    return _AnswerScores("answer_scores", results.scores, "Scores that the answers bring along")
 
 
 class _AnswerScores(ScoreBoard, frozen=True, eq=False):

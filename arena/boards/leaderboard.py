@@ -20,6 +20,7 @@ from arena.boards.ratings import (
 )
 from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, tally, trust_checks
+from arena.config.stages import unasked
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
 from arena.present.numbers import (
     ALIGNED,
@@ -199,7 +200,7 @@ class TournamentBoard(Board, frozen=True):
         if board.ratings is None and not board.settings.pairwise:
             headline = "Scores without games"
             sentence = "Nothing compares these agents with each other."
-            if "scores" in board.further:
+            if unasked(board.further):
                 sentence = "--details shows ranks by each score, and the pairs of agents that it tells apart."
             if not table.rows:
                 sentence = "No agent has a score."

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion, judge_changes
 from arena.boards.left_out_judges import FIXED, family_of, finding, is_fixed
+from arena.config.stages import unasked
 from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
 from arena.present.numbers import (
     ALIGNED,
@@ -216,7 +217,7 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     stages, shortfall = board.coverage.values(), board.shortfall
     wanted, judged = sum(stage.wanted for stage in stages), sum(stage.judged for stage in stages)
     bar = board.settings.ratings.min_coverage
-    if not wanted and "scores" in board.settings.further:
+    if not wanted and unasked(board.settings.further):
         return  # the scores that answers bring along need no judgment
     share = PERCENT.write(judged / wanted if wanted else 1)
     finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"

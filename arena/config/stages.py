@@ -8,7 +8,7 @@ stage's module defines ``KIND``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -91,10 +91,10 @@ STAGES: Final = (
         by_people=True,
     ),
     ListedStage(
-        "scores",
+        "answer_scores",
         (),
-        "arena.stages.scores",
-        "ScoresStage",
+        "arena.stages.answer_scores",
+        "AnswerScoresStage",
         "Scores that the answers bring along",
         "arena.results.answer_scores",
         "arena.boards.answer_scores",
@@ -132,6 +132,11 @@ def all_tasks() -> tuple[Task, ...]:
 def further_stages() -> dict[str, ListedStage]:
     """The stages whose module defines their section of the configuration, by key."""
     return {stage.key: stage for stage in listed_stages() if stage.words}
+
+
+def unasked(sections: Collection[str]) -> list[str]:
+    """Those of these sections whose stages ask no judge."""
+    return [key for key, stage in further_stages().items() if key in sections and not stage.tasks]
 
 
 def installed_stages() -> list[str]:

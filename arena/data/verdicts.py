@@ -528,7 +528,7 @@ class _Cells(Struct, frozen=True, eq=False):
 
     def verdicts(self, column: str, swapped: Bools) -> _Verdicts:
         """Parse the verdicts in a column; empty cells become ``_NONE``."""
-        if self.layout.called[column] == BOTH_ORDERS[1]:
+        if self._place(column) == BOTH_ORDERS[1]:
             swapped = np.ones_like(swapped)
         texts = self._coded(column)
         filled = ~texts.mapped(lambda text: text.casefold() in _NO_VERDICT)
@@ -548,6 +548,11 @@ class _Cells(Struct, frozen=True, eq=False):
         preference = np.where(swapped, 1 - preference, preference)
         return _Verdicts(shown, swapped, preference, bad, good, strong)
 
+    def _place(self, column: str) -> str:
+        """``winner_ab`` or ``winner_ba`` if a column is one of them or the user calls it so, else its name."""
+        called = self.layout.called[column]
+        return called if called in BOTH_ORDERS else column
+
     def _coded(self, column: str) -> Texts:
         """The texts in a column; words and numbers to which the user gave verdicts are replaced by these."""
         texts, coding = _stripped(self.rows.columns[column]), self.layout.coding
@@ -561,8 +566,8 @@ class _Cells(Struct, frozen=True, eq=False):
         """Outcome of each row: 1 if agent_a wins, -1 if agent_b wins, 0 for a tie, ``_NONE`` for an empty cell."""
         number = {name: at for at, name in enumerate(self.agents)}
         self._require_no_zero(column, texts, filled)
-        ours = self.layout.called[column] if self.layout.called[column] in BOTH_ORDERS else column
-        sides = [[_side(str(text), ours, swapped=b_first) for text in texts.names] for b_first in (False, True)]
+        place = self._place(column)
+        sides = [[_side(str(text), place, swapped=b_first) for text in texts.names] for b_first in (False, True)]
         by_word = np.array(sides, np.int8)[swapped.astype(np.int8), texts.codes]
         named = texts.mapped(lambda text: number.get(text, -1), np.int32)
         by_name = np.select([named == self.a, named == self.b], [1, -1], _NONE)

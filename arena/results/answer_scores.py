@@ -12,7 +12,7 @@ from retrieval_eval.stats.scores import scores_of
 
 
 def results(store: Store, tournament: str) -> StageResults:
-    data, section = store.dataset(tournament), store.settings(tournament).further["scores"]
+    data, section = store.dataset(tournament), store.settings(tournament).further["answer_scores"]
     wanted, clusters = [(agent, query_id) for query_id, agent in data.answers], conversations(data.queries.values())
     scores = []
     for name in section.columns:

@@ -116,7 +116,12 @@ def import_scores(
     store = Store.create(location)
     _require_imported(store, tournament)
     section = {"columns": names, "lower": [name for name in names if is_lower[name]]}
-    settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE, "scores": section}
+    settings = {
+        "ratings": RatingsSection().model_dump(mode="json"),
+        "judges": {},
+        "source": _SOURCE,
+        "answer_scores": section,
+    }
     store.begin(tournament, settings, data, [])
     store.close()
     return data, is_lower

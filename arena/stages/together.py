@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from arena.config.schema import Config
-from arena.config.stages import listed_stages
+from arena.config.stages import listed_stages, unasked
 from arena.data.dataset import ONE_AGENT, Dataset, queries_by_agent
 from arena.present.numbers import listed
 from arena.stages.base import Release, RelevanceLabels, Stage, TournamentStage
@@ -117,7 +117,7 @@ class TournamentStages(Stage):
         self.labels.assume = assume
         if self.config.pairwise is not None:
             self._require_games(complete=complete)
-        without = self.config.nuggets is not None or self.config.section("scores") is not None
+        without = self.config.nuggets is not None or bool(unasked(self.config.further))
         if complete and not without and not any(True for _ in self.wants()):
             raise InputError(f"nothing to judge: {self._why_nothing()}")
 

@@ -248,13 +248,14 @@ def laid_out(record: Cells) -> tuple[str, list[Cells]] | None:
 def _unfolded(record: Cells) -> dict[str, Any]:
     """The record with objects in place of JSON as text, and of columns such as ``inputs.question``."""
     nested: dict[str, Any] = {}
+    texts = any(isinstance(record.get(name), str) and str(record[name]).lstrip()[:1] == "{" for name in _IN)
     for name, cell in record.items():
         outer, dot, inner = name.partition(".")
         if dot and outer in _NESTED.objects:
             held = nested.setdefault(outer, {})
             if isinstance(held, dict):
                 held[inner] = cell
-        elif name in _NESTED.objects and isinstance(cell, str) and cell.lstrip()[:1] == "{":
+        elif texts and name in _NESTED.objects and isinstance(cell, str) and cell.lstrip()[:1] == "{":
             try:
                 nested[name] = json.loads(cell)
             except (ValueError, RecursionError):

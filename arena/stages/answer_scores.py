@@ -14,8 +14,8 @@ from judges import sections
 from judges.errors import ConfigError
 
 
-class ScoresSection(sections.Section):
-    """Shows [scores that exist already](scores.md), which stand in the table of answers; no judge is asked."""
+class AnswerScoresSection(sections.Section):
+    """Shows [scores that exist already](scores.md#in-a-tournament), which stand in the table of answers; no judge is asked."""
 
     columns: list[str] = Field(min_length=1)
     """The columns of the answers with the scores, as numbers; the first is the main one."""
@@ -28,16 +28,16 @@ class ScoresSection(sections.Section):
         return []
 
 
-SECTION: Final = ScoresSection
+SECTION: Final = AnswerScoresSection
 
 
-class ScoresStage(TournamentStage):
+class AnswerScoresStage(TournamentStage):
     """Plans no judgment."""
 
-    key = "scores"
+    key = "answer_scores"
     templates = {}
 
-    def __init__(self, section: ScoresSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
+    def __init__(self, section: AnswerScoresSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         self._section = section
 
@@ -46,7 +46,9 @@ class ScoresStage(TournamentStage):
 
     def check(self) -> None:
         if unknown := [name for name in self._section.lower if name not in self._section.columns]:
-            raise ConfigError(f"scores.lower: {unknown[0]!r} is not one of 'columns'; add it there")
+            raise ConfigError(f"answer_scores.lower: {unknown[0]!r} is not one of 'columns'; add it there")
         for name in self._section.columns:
             if not scores_in(self.data, name):
-                raise ConfigError(f"scores.columns: no answer has a number as {name!r}; name columns of the answers")
+                raise ConfigError(
+                    f"answer_scores.columns: no answer has a number as {name!r}; name columns of the answers"
+                )
