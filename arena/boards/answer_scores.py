@@ -57,10 +57,12 @@ class _AnswerScores(ScoreBoard, frozen=True, eq=False):
         return inherited | {"ranks": list(map(flat, ranks)), "pairs": pairs}
 
     def _rows(self) -> tuple[list[TableRow], list[TableRow]]:
-        rows = [(scores, list(_compared(scores))) for scores in self.scores]
-        split = ((scores.name, compared, len(scores.agents)) for scores, compared in rows)
-        halves = [(name, compared[:at], compared[at:]) for name, compared, at in split]
-        ranks, pairs = ([{"score": half[0], **row} for half in halves for row in half[side]] for side in (1, 2))
+        ranks: list[TableRow] = []
+        pairs: list[TableRow] = []
+        for scores in self.scores:
+            rows = [{"score": scores.name, **row} for row in _compared(scores)]
+            ranks += rows[: len(scores.agents)]
+            pairs += rows[len(scores.agents) :]
         return ranks, pairs
 
 

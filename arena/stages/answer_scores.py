@@ -15,7 +15,7 @@ from judges.errors import ConfigError
 
 
 class AnswerScoresSection(sections.Section):
-    """Shows [scores that exist already](scores.md#in-a-tournament), which stand in the table of answers; no judge is asked."""
+    """Shows [scores that exist already](scores.md#in-a-tournament): columns of the answers. No judge is asked."""
 
     columns: list[str] = Field(min_length=1)
     """The columns of the answers with the scores, as numbers; the first is the main one."""
