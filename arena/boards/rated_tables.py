@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from arena.data.rankings import plackett_luce
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts, read_win_matrix
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
 from arena.ratings.games import Unit, as_games
@@ -61,6 +62,7 @@ class RatedTable(Struct, frozen=True):
         by_judge: ratings from each judge's verdicts alone, by judge; empty unless requested.
         rows: number of all rows, of verdicts, and of rows that were skipped, repeat another, contradict another, ...
         cluster_column: column by which the bootstrap resamples rows, one value at a time; ``None`` for queries.
+        plackett_luce: points by the Plackett-Luce model, with mean ``settings.initial``, if the file has rankings.
     """
 
     ratings: Ratings
@@ -68,6 +70,7 @@ class RatedTable(Struct, frozen=True):
     controlled: Controlled | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     cluster_column: str | None = None
+    plackett_luce: Mapping[str, float] = field(default_factory=dict)
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
@@ -124,6 +127,12 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
             "both_good": verdict_file.both_good,
         },
         column,
+        {
+            agent: settings.initial + settings.scale / np.log(10) * strength
+            for agent, strength in plackett_luce(verdict_file.rankings, verdict_file.table.agents).items()
+        }
+        if verdict_file.rankings
+        else {},
     )
 
 

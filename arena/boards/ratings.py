@@ -108,6 +108,7 @@ class RatedBoard(Board, frozen=True):
             "rows": rated.rows,
             "cluster_column": rated.cluster_column,
             "controlled": None if rated.controlled is None else controlled_json(rated.controlled),
+            **({"plackett_luce": rated.plackett_luce} if rated.plackett_luce else {}),
         }
 
     def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
@@ -119,6 +120,9 @@ class RatedBoard(Board, frozen=True):
                 "Places: without a column 'order' agent_a counts as the one shown first; if not, add the column, empty "
                 "where nobody knows."
             )
+        if rated_as_wholes := sorted(self.rated.plackett_luce.items(), key=lambda entry: -entry[1]):
+            points = ", ".join(f"{agent} {POINTS.write(value)}" for agent, value in rated_as_wholes)
+            yield f"Whole rankings by Plackett-Luce, in points: {points}."
         if noticed := [f"{rows[name]:,} {phrase}" for name, phrase in _ROWS.items() if rows.get(name)]:
             yield f"Rows: {rows['rows']:,}; {'; '.join(noticed)}."
 

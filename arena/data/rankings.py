@@ -6,7 +6,7 @@ The games of a ranking depend on each other. They share their query, by which th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final, TypeAlias
 
@@ -30,11 +30,9 @@ _MOST: Final = 200
 """Largest number of agents in one ranking."""
 
 
-def is_ranked(rows: TextTable, columns: Columns) -> bool:
+def is_ranked(header: Iterable[str], columns: Columns) -> bool:
     """Whether a table has rankings and no pairs of agents: a column ``ranking``, or ``agent`` and ``rank``."""
-    ours = set(
-        RANKINGS.named(rows.columns, {name: columns[name] for name in columns if name in RANKINGS.columns}).values()
-    )
+    ours = set(RANKINGS.named(header, {name: columns[name] for name in columns if name in RANKINGS.columns}).values())
     return not ours.isdisjoint({"qid", "judge"}) and ("ranking" in ours or {"agent", "rank"} <= ours)
 
 

@@ -306,8 +306,9 @@ _ASSERTED: Final = 1
 
 def _flattened(row: Row) -> dict[str, Cell]:
     """Convert a promptfoo result to the cells of one row: its variables, output, error, latency and cost."""
-    values, variables = row.values, row.values["vars"]
-    assert isinstance(variables, dict)
+    values, variables = row.values, row.values.get("vars")
+    if not isinstance(variables, dict):
+        raise row.error("promptfoo's 'vars' must be an object", row.text("vars")[:_NESTED])
     response = values.get("response")
     response = response if isinstance(response, dict) else {"output": response}
     output, inner = response.get("output"), response.get("metadata")

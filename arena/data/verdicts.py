@@ -95,7 +95,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     def say(self, used: Collection[str] = ()) -> None:
         """Log which columns of the file were read; ``used`` names the extra columns that the caller reads."""
-        known = {*VERDICTS.columns, CONVERSATION, *used}
+        known = {*VERDICTS.columns, *RANKINGS.columns, CONVERSATION, *used}
         ties = {"both bad": self.both_bad, "both good": self.both_good, "much better, counted as better": self.strong}
         rated_ties = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
         numbers = f"{counted(self.rows, 'row')}, {counted(len(self.table), 'verdict')}{rated_ties}"
@@ -190,7 +190,7 @@ def read_verdicts(
         preferences: also read probabilities.
     """
     path = Path(str(source))
-    if unknown := (columns or {}).keys() - set(VERDICTS.columns):
+    if unknown := (columns or {}).keys() - {*VERDICTS.columns, *RANKINGS.columns}:
         raise DataError(
             path,
             f"ragleague has no such column for verdicts; choose from {', '.join(VERDICTS.columns)}",
@@ -202,8 +202,8 @@ def read_verdicts(
     rankings: list[Ranking] = []
     wide = VERDICTS.wide(columns)
     for rows in read_text_columns(source) if wide is None else _long(path, read_text_columns(source), wide):
-        if not VERDICTS.has_all(rows.columns, columns) and is_ranked(rows, columns or {}):
-            called |= {name: ours for name, ours in RANKINGS.named(rows.columns, columns).items() if ours != "rank"}
+        if not VERDICTS.has_all(rows.columns, columns) and is_ranked(rows.columns, columns or {}):
+            called |= RANKINGS.named(rows.columns, columns)
             rows, ranked = games_of_rankings(source, rows, columns or {})  # noqa: PLW2901
             rankings += ranked
             columns = {}
@@ -211,7 +211,7 @@ def read_verdicts(
         layout = _Layout.of(
             path, rows, columns or {} if wide is None else wide.columns, coding, preferences=preferences
         )
-        called |= layout.called
+        called |= {} if rankings else layout.called
         read.append(_games(rows, layout, faults, skip_empty=skip_empty, skip_self_play=skip_self_play))
         size += rows.places.size
     faults.raise_first(source)
@@ -647,7 +647,7 @@ SUMMARIES: Final = frozenset({"average", "mean"})
 def is_win_matrix(path: Path | str) -> bool:
     """Whether a table is a matrix of win percentages: it has a column ``agent``, not ``agent_a`` and ``agent_b``."""
     header = read_columns(path)
-    return MATRIX.has_all(header) and not VERDICTS.has_all(header)
+    return MATRIX.has_all(header) and not VERDICTS.has_all(header) and not is_ranked(header, {})
 
 
 def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from arena.calibration import ItemKey, Opinion
 from arena.calibration.votes import Level
 from arena.data.kinds import CRITERIA, NO_VALUE, RELEVANCE, VERDICT, JudgedKind, as_number, kind_of_columns
+from arena.data.rankings import is_ranked
 from arena.data.verdict_words import BOTH_ORDERS, VERDICTS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
@@ -105,6 +106,8 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     names = set(OPINIONS.named(columns, options.columns).values())
     if (kind := kind_of_columns(names)) is not None:
         return _graded(path, kind, options)
+    if is_ranked(columns, options.columns or {}):
+        return _verdicts(path, options)
     if "agent" not in names and QRELS.has_all(columns, options.columns):  # BEIR's qrels: 'score' is the label
         return _graded(path, RELEVANCE, options)
     if "agent" in names and not is_game and not names & {"criterion", "nugget"}:

@@ -370,7 +370,8 @@ def _records_in_json(path: Path) -> Iterator[tuple[int, Any]]:
 def _rows_of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of a JSON object that maps columns to lists or objects of cells, as pandas writes; ``[]`` for others."""
     columns = list(whole.values())
-    if whole.keys() - {"index"} == {"columns", "data"} and all(isinstance(row, list) for row in whole["data"]):
+    split = whole.keys() - {"index"} == {"columns", "data"} and all(isinstance(column, list) for column in columns)
+    if split and all(isinstance(row, list) for row in whole["data"]):
         return [dict(zip(map(str, whole["columns"]), row, strict=False)) for row in whole["data"]]
     if not columns or any(type(column) is not type(columns[0]) for column in columns):
         return []
