@@ -604,9 +604,8 @@ class _Cells(Struct, frozen=True, eq=False):
         if wrong.any():
             problem = f"the probabilities of a verdict must sum to 1, not {total[wrong.argmax()]:.6g}"
             self.faults.add(wrong, self.rows.places, problem, self.rows.columns.get("p_a"))
-        return np.asarray(
-            (of_a + np.nan_to_num(of_tie) / 2) / np.where(known & (total > 0), total, np.maximum(1.0, total))
-        )
+        total = np.where(np.isfinite(total) & (total > 0), total, 1.0)
+        return np.asarray((of_a + np.nan_to_num(of_tie) / 2) / np.where(known, total, np.maximum(1.0, total)))
 
     def _shares(self, column: str | None, filled: Bools) -> Floats:
         """Parse a column of probabilities; empty cells become NaN."""

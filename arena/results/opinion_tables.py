@@ -233,7 +233,7 @@ def _places_known(imported: ImportedVerdicts) -> bool:
     column_of = {name: column for column, name in imported.called.items()}
     if "order" in column_of or column_of.keys() >= set(BOTH_ORDERS):
         return True
-    if folded(column_of["agent_a"]) == "left" and folded(column_of["agent_b"]) == "right":
+    if [folded(column_of.get(name, "")) for name in ("agent_a", "agent_b")] == ["left", "right"]:
         return True
     table, size = imported.table, len(imported.table.agents)
     if table.query is None:
