@@ -317,6 +317,7 @@ def _flattened(row: Row) -> dict[str, Cell]:
     flat |= output if isinstance(output, dict) else {"answer": output}
     if values.get("failureReason") != _ASSERTED:
         flat["error"] = values.get("error") or response.get("error")
+    flat |= {name: values[name] for name in ("score", "namedScores") if values.get(name) not in (None, {})}
     latency = values.get("latencyMs")
     flat |= {"latency_s": latency / 1000} if isinstance(latency, int | float) else {}
     flat |= {"cost_usd": values["cost"]} if isinstance(values.get("cost"), int | float) else {}

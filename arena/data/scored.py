@@ -112,7 +112,7 @@ def _from_rows(files: Sequence[Path], columns: Columns) -> tuple[Dataset, list[s
                 raise row.error(f"a second score of this answer, see {place}; name the column of runs 'repeat'", cell)
             if number is not None:
                 runs[repeat] = number, row
-    names = list(dict.fromkeys(name for by_name in values.values() for name in by_name))
+    names = list(dict.fromkeys(name for by_name in values.values() for name, runs in by_name.items() if runs))
     most = max((len(runs) for by_name in values.values() for runs in by_name.values()), default=0)
     reading.say(
         f"{len(queries):,} queries, scores: {', '.join(names)}" + (f"; means of {most} runs" if most > 1 else "")

@@ -29,8 +29,8 @@ _MAX_DISTINCT: Final = 50
 """Maximum number of different values in a column that may tell items apart, such as turns; see ``telling_apart``."""
 
 OPINIONS: Final = TableSpec(
-    ("qid", "did", "agent", "annotator", "score", "label", "nugget"),
-    words={"agent": ("run",), "score": ("grade",), **QRELS.words},
+    ("qid", "did", "agent", "annotator", "criterion", "score", "label", "nugget"),
+    words={"agent": ("run",), "score": ("grade", "value", "metric_value"), **QRELS.words},
     option=True,
     named_by=dict.fromkeys(("score", "label", "grade", "assignment"), "annotator"),
 )

@@ -114,6 +114,8 @@ _ANSWERS: Final = (
 )
 _GOLDS: Final = ("expected_response", "expected_answer", "expected_output", "reference", "ground_truth", *_ANSWERS)
 _TEXTS: Final = {"query": (_IN, _QUERIES), "answer": (_OUT, _ANSWERS), "reference": (_GOLD, _GOLDS)}
+_ABOUT: Final = ("id", "model", "type", "object", "created", "args", "kwargs")
+"""Entries of calls and responses that do not describe the answer; ``model`` would name the agent."""
 _CONTEXT: Final = ("contexts", "context", "documents", "retrieved_contexts", "passages", "source_documents", "sources")
 
 
@@ -127,7 +129,7 @@ def _objects_in_cells(record: Cells) -> Iterator[Cells]:
             del row[name]
             texts = [text for path in paths if isinstance(text := _searched(path, whole), str)]
             rivals = {whole[path] for path in paths[:4] if isinstance(whole.get(path), str)}
-            entries = {key: cell for key, cell in whole.items() if key not in paths or len(rivals) > 1}
+            entries = {key: cell for key, cell in whole.items() if key not in {*paths, *_ABOUT} or len(rivals) > 1}
             if column == "answer" and (key := next((key for key in _CONTEXT if isinstance(whole.get(key), list)), "")):
                 row["passages"] = entries.pop(key)
             row |= {key: cell for key, cell in entries.items() if column != "reference" and row.get(key) is None}
