@@ -145,8 +145,8 @@ def test_columns_of_scores_are_named_by_the_user(folder: Path, cli: CLI) -> None
 
 def test_scores_of_the_answers_stand_beside_judged_games(folder: Path, cli: CLI) -> None:
     rows = [
-        (f"q{at}", agent, f"{agent} {at}", level + (0.02 if at % 2 else -0.02) * (agent == "new"))
-        for at in range(12)
+        (f"q{at}", agent, f"{agent} {at}", level + (at % 5 - 2) / 100 * (agent == "new"))
+        for at in range(30)
         for agent, level in AGENTS.items()
     ]
     write(folder / "a.csv", ("question", "agent", "answer", "faithfulness"), rows)
