@@ -24,7 +24,7 @@ RANKINGS: Final = TableSpec(
     words={"rank": ("position", "place"), "ranking": ("ranked", "order_of_answers")},
     option=True,
 )
-Ranking: TypeAlias = Sequence[Sequence[str]]
+Tiers: TypeAlias = Sequence[Sequence[str]]
 """Agents by rank, best first; agents with the same rank share an entry."""
 _MOST: Final = 200
 """Largest number of agents in one ranking."""
@@ -36,7 +36,7 @@ def is_ranked(header: Iterable[str], columns: Columns) -> bool:
     return not ours.isdisjoint({"qid", "judge"}) and ("ranking" in ours or {"agent", "rank"} <= ours)
 
 
-def games_of_rankings(source: TextSource, rows: TextTable, columns: Columns) -> tuple[TextTable, list[Ranking]]:
+def games_of_rankings(source: TextSource, rows: TextTable, columns: Columns) -> tuple[TextTable, list[Tiers]]:
     """A table of games, one for each pair of agents in a ranking, and the rankings."""
     called = RANKINGS.named(rows.columns, {name: columns[name] for name in columns if name in RANKINGS.columns})
     texts = {ours: rows.columns[theirs].each() for theirs, ours in called.items() if ours in RANKINGS.columns}
@@ -69,7 +69,7 @@ def _texts(cells: Sequence[str]) -> Texts:
 
 def _by_rows(
     source: TextSource, rows: TextTable, texts: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[int, int, Ranking]]:
+) -> Iterator[tuple[int, int, Tiers]]:
     """Rankings from a row for each agent: place of the first row in the file and in these rows, and the ranking."""
     groups: dict[tuple[str, str], dict[str, tuple[float, int]]] = {}
     for at, (agent, rank) in enumerate(zip(texts["agent"], texts["rank"], strict=True)):
@@ -89,9 +89,7 @@ def _by_rows(
             yield int(rows.places[first]), first, [*by_rank.values()]
 
 
-def _whole(
-    source: TextSource, rows: TextTable, texts: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[int, int, Ranking]]:
+def _whole(source: TextSource, rows: TextTable, texts: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, int, Tiers]]:
     for at, text in enumerate(texts["ranking"]):
         try:
             ranking = ranking_in(text)
@@ -104,7 +102,7 @@ def _whole(
             yield int(rows.places[at]), at, ranking
 
 
-def ranking_in(text: str) -> Ranking:
+def ranking_in(text: str) -> Tiers:
     """The ranking that a cell spells: ``a > b = c``, a list of names, or Argilla's list of values and ranks.
 
     Raises:
@@ -128,7 +126,7 @@ def _error(source: TextSource, rows: TextTable, at: int, problem: str, value: st
     return row_at(source, int(rows.places[at])).error(problem, value)
 
 
-def plackett_luce(rankings: Sequence[Ranking], agents: Sequence[str]) -> dict[str, float]:
+def plackett_luce(rankings: Sequence[Tiers], agents: Sequence[str]) -> dict[str, float]:
     """Strengths by the Plackett-Luce model in natural logarithms, with mean 0; of tied agents each comes first half.
 
     Maximum of the likelihood with a weak normal prior, so that an agent that is always first has a finite strength.

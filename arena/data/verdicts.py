@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.data.rankings import RANKINGS, Ranking, games_of_rankings, is_ranked
+from arena.data.rankings import RANKINGS, Tiers, games_of_rankings, is_ranked
 from arena.data.verdict_words import (
     BOTH_ORDERS,
     VERDICTS,
@@ -91,7 +91,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     strong: int = 0
     called: Mapping[str, str] = {}
     form: str = ""
-    rankings: Sequence[Ranking] = ()
+    rankings: Sequence[Tiers] = ()
 
     def say(self, used: Collection[str] = ()) -> None:
         """Log which columns of the file were read; ``used`` names the extra columns that the caller reads."""
@@ -199,7 +199,7 @@ def read_verdicts(
     read, faults, size, coding = [], _Faults(), 0, Coding.of(values or {})
     called: dict[str, str] = {}
     forms: dict[str, None] = {}
-    rankings: list[Ranking] = []
+    rankings: list[Tiers] = []
     wide = VERDICTS.wide(columns)
     for rows in read_text_columns(source) if wide is None else _long(path, read_text_columns(source), wide):
         if not VERDICTS.has_all(rows.columns, columns) and is_ranked(rows.columns, columns or {}):

@@ -19,9 +19,17 @@ from numpy.typing import NDArray
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary
-from retrieval_eval.data.layouts import layout_of
 from retrieval_eval.data.rows import Row, Rows, cell_text, table_format, unstorable
-from retrieval_eval.data.tables import cells, csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
+from retrieval_eval.data.tables import (
+    cells,
+    csv_delimiter,
+    csv_header,
+    csv_records,
+    is_laid_out,
+    open_parquet,
+    plain,
+    read_rows,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +138,7 @@ def read_text_columns(source: TextSource) -> list[TextTable]:
         return _tables_of_rows(read_rows(source))
     elif kind == "parquet":
         with open_parquet(Path(source)) as file:
-            if layout_of(tuple(file.schema_arrow.names)) is None:
+            if not is_laid_out(Path(source)):
                 columns = _columns_of_arrow(Path(source), file.read())
         if columns is None:
             return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
@@ -156,7 +164,7 @@ def _delimited_columns(path: Path) -> dict[str, Texts] | None:
 
     delimiter = csv_delimiter(path)
     start, header = csv_header(path, delimiter)
-    if layout_of(tuple(header)) is not None:
+    if is_laid_out(path):
         return None
     quoted = False
     with open_binary(path) as raw:

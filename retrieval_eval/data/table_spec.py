@@ -478,7 +478,7 @@ class TableSpec(Struct, frozen=True):
             left = [name for name, ours in self.named(names).items() if name == ours and name not in VOCABULARY]
             if column in self.named_by and len(left) > 1 and not similar and self.option:
                 advice += f", once for each {self.named_by[column]} if each has a column"
-            elif column in self.named_by and len(left) > 1 and not similar:
+            elif column in self.named_by and len(left) > 1 and not similar and len(left[0] + left[1]) <= _NAME:
                 each = f'--column "{column}={left[0]}" --column "{column}={left[1]}"'
                 advice = f"; or, if each {self.named_by[column]} has a column, say {each}"
         room = _ROOM - len(os.path.relpath(path)) - len(column) - len(advice)

@@ -75,7 +75,7 @@ def read_rows(
     path, naming = Path(source), naming or _same_names
     if (records := {"jsonl": _json_lines, "json": _json_records}.get(kind := table_format(path))) is None:
         reader = _read_parquet if kind == "parquet" else _read_delimited
-        if raw or layout_of(tuple(_columns_of_table(path))) is None:
+        if raw or not is_laid_out(path):
             rows = reader(path, naming, only)
         else:
             rows = _rows_of_objects(path, partial(_records_of, reader), naming, only)
@@ -109,9 +109,20 @@ def _memory_rows(source: Rows) -> Iterator[Row]:
 
 def read_columns(path: Path | str) -> list[str]:
     """The column names as the file spells them; for JSON and JSONL the keys of the first record."""
-    if table_format(path) == "parquet" and layout_of(tuple(names := _columns_of_table(Path(path)))) is None:
-        return names
+    if table_format(path) == "parquet" and not is_laid_out(Path(path)):
+        return _columns_of_table(Path(path))
     return list(next(read_rows(path)).values)
+
+
+def is_laid_out(path: Path) -> bool:
+    """Whether a CSV, TSV or Parquet file is in a format of ``LAYOUTS``, by its columns and its first row."""
+    if layout_of(tuple(_columns_of_table(path))) is None:
+        return False
+    reader = _read_parquet if table_format(path) == "parquet" else _read_delimited
+    try:
+        return any(laid_out(row.values) is not None for row in itertools.islice(reader(path, _same_names, None), 1))
+    except DataError:  # reading it as a table reports the error
+        return False
 
 
 def _columns_of_table(path: Path) -> list[str]:
