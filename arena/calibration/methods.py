@@ -81,7 +81,7 @@ class Played(Struct, frozen=True, eq=False):
     def points(self) -> Floats:
         """Rate the agents by all games, shape (agents,)."""
         if isinstance(self.settings, RatingSettings):
-            return elo(self.games, self.settings).ratings
+            return np.asarray(elo(self.games, self.settings).mean(axis=0))
         return bradley_terry(self.games, self.settings).ratings
 
     def drawn(self, weights: Floats) -> Floats:
