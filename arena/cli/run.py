@@ -22,7 +22,7 @@ from arena.config.stages import STAGES
 from arena.data.files import load_dataset
 from arena.present.numbers import counted, listed
 from arena.run.pipeline import play
-from arena.run.preflight import preflight, require_writable
+from arena.run.preflight import Preflight, require_writable
 from arena.stages.queries_config import SynthConfig, load_either
 from judges.errors import InputError
 from retrieval_eval.data.files import open_replacing
@@ -260,7 +260,7 @@ def plan(
             return
     inputs = read_inputs(sources, judge, limit, column, save)
     config = inputs.config
-    checked = preflight(config, inputs.data)
+    checked = Preflight(config, inputs.data)
     if not checked.only_judges:
         checked.require()
     show(PlanBoard(make_plan(config, checked.opened, checked.stages)), form)

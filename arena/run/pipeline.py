@@ -16,7 +16,7 @@ from arena.results.ratings import Leaderboard
 from arena.run import judging
 from arena.run.interrupts import interruptible
 from arena.run.ledger import Progress, RunSummary
-from arena.run.preflight import preflight
+from arena.run.preflight import Preflight
 from arena.run.recorder import Recorder, recorded, standings_of
 from arena.stages.queries_config import of_tournament
 from arena.stages.together import TournamentStages
@@ -92,7 +92,7 @@ def play(
         if stages and "agents" not in stages:
             raise InputError(f"--ask {next(iter(ask))}: goes with the stage agents; add --stage agents")
     is_ready = config.synth is None and not config.agents
-    checked = preflight(config, data, assume=not is_ready)
+    checked = Preflight(config, data, assume=not is_ready)
     checked.require()
     ready = checked.stages if is_ready else None
     with interruptible(), recorded(config.store, config.name) as recorder:

@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from arena.run.ledger import Ledger, Progress
+from arena.run.ledger import Progress, RunSummary, summary_of
 from arena.run.queue import Lookup, Queue
 from arena.stages.base import Release, TournamentStage
 from arena.stages.together import TournamentStages
 from arena.store import Result, Wanted, chunks
 from arena.store.runs import Runs
+from judges.judge import Stop
 from judges.types import Task
 
 _BLOCK = 256
@@ -43,12 +44,12 @@ class Engine:
         self._ended: set[str] = set()
         self._changed = asyncio.Event()
 
-    @property
-    def ledger(self) -> Ledger:
-        return self._queue.ledger
-
-    async def run(self, begun: Begun) -> None:
+    async def run(self, begun: Begun, stop: Stop) -> RunSummary:
         """Make the judgments that the stages plan from the start, and those that their results lead to."""
+        seconds, lookup = await self._queue.finish(self._run(begun), stop), self._lookup
+        return summary_of(self._queue.ledger, lookup.judges, seconds, retried=lookup.retry_failed)
+
+    async def _run(self, begun: Begun) -> None:
         wanted = Counter(want.task for releases in begun.values() for each in releases.values() for want in each.wanted)
         for task in self._stages.tasks:
             if task in self._asked:
@@ -56,7 +57,6 @@ class Engine:
         for stage, releases in begun.items():
             await self._begin(stage, releases)
         await self._queue.run(self._drive())
-        await self._queue.count_rest()
         await self._follow()
         await self._queue.known(self._not_asked)
 
@@ -167,7 +167,7 @@ class Engine:
         if wanted:
             await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, wanted)
         for task, number in Counter(want.task for want in wanted if want.task in self._asked).items():
-            self.ledger.want(task, number)
+            self._queue.ledger.want(task, number)
         ready = [want for each in releases for want in each.ready]
         asked = [want for want in ready if want.task in self._asked]
         self._put([want for want in asked if want.judge not in self._ended])
