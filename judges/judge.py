@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -531,24 +531,8 @@ class Judge:
         await self.provider.close()
 
 
-class RequestSource(Protocol):
-    """The queue of one judge's requests. A request is created only when the judge takes it."""
-
-    def take(self) -> Any:
-        """Remove and return the next request; ``None`` if none is ready."""
-
-    async def more(self) -> bool:
-        """Wait until another request may be ready; ``False`` if there will be no more requests."""
-
-    def put_back(self, request: Any) -> None:
-        """Return to the queue a request that was not sent, because the judge halted or another process took it over."""
-
-    def end(self) -> None:
-        """Close the queue, because the judge halted or everything has been judged."""
-
-
-Sink = Callable[[str, Any, Any], Awaitable[None]]
-"""A callback with a judge's name, a request and its result. Judges await it, so a slow callback slows them down."""
+Sink = Callable[[Any, Any], Awaitable[None]]
+"""A callback with a request and its result. Judges await it, so a slow callback slows them down."""
 
 
 class Respondent(Protocol):
@@ -571,59 +555,67 @@ class Respondent(Protocol):
         """Answer a request and return the result; ``None`` if nothing was sent."""
 
 
-async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:
-    """Judge the requests of all sources; each judge takes requests from its source at its own concurrency.
+class RequestSource:
+    """The queue of one judge's requests. A request is created only when the judge takes it."""
 
-    ``judges`` and ``sources`` have the judge's name as key. When a judge halts, its remaining requests stay in the
-    source, unjudged.
-    """
-    async with asyncio.TaskGroup() as group:
-        for name, source in sources.items():
-            group.create_task(_run_judge(judges[name], source, sink))
+    def take(self) -> Any:
+        """Remove and return the next request; ``None`` if none is ready."""
+        raise NotImplementedError
 
+    async def more(self) -> bool:
+        """Wait until another request may be ready; ``False`` if there will be no more requests."""
+        raise NotImplementedError
 
-async def _run_judge(judge: Respondent, source: RequestSource, sink: Sink) -> None:
-    slots = asyncio.Semaphore(judge.at_once)
+    def put_back(self, request: Any) -> None:
+        """Return to the queue a request that was not sent, because the judge halted or another process took it over."""
+        raise NotImplementedError
 
-    async def work(request: Any) -> None:
-        """Judge one request, then further ones as long as any are ready, as one of the judge's concurrent calls."""
-        try:
-            while request is not None:
-                result = await judge.judge(request)
-                if result is None:
-                    source.put_back(request)
-                    break
-                await sink(judge.name, request, result)
-                request = None if judge.halted.is_set() else source.take()
-        finally:
-            slots.release()
+    def end(self) -> None:
+        """Close the queue, because the judge halted or everything has been judged."""
+        raise NotImplementedError
 
-    working: set[asyncio.Task[None]] = set()
-    try:
-        async with asyncio.TaskGroup() as group:
-            while not judge.halted.is_set():
-                await slots.acquire()
-                request = None if judge.halted.is_set() else source.take()
-                if request is not None:
-                    task = group.create_task(work(request))
-                    working.add(task)
-                    task.add_done_callback(working.discard)
-                    continue
+    async def serve(self, judge: Respondent, sink: Sink) -> None:
+        """Let the judge answer the requests at its own concurrency; when it halts, the rest stay in the queue."""
+        slots = asyncio.Semaphore(judge.at_once)
+
+        async def work(request: Any) -> None:
+            """Judge one request, then further ones as long as any are ready, as one of the judge's concurrent calls."""
+            try:
+                while request is not None:
+                    result = await judge.judge(request)
+                    if result is None:
+                        self.put_back(request)
+                        break
+                    await sink(request, result)
+                    request = None if judge.halted.is_set() else self.take()
+            finally:
                 slots.release()
-                if await _wait_for_more(source, judge):
-                    continue
-                if not working:
-                    break
-                await asyncio.wait(working)  # they may put their requests back
-    finally:
-        source.end()
 
+        working: set[asyncio.Task[None]] = set()
+        try:
+            async with asyncio.TaskGroup() as group:
+                while not judge.halted.is_set():
+                    await slots.acquire()
+                    request = None if judge.halted.is_set() else self.take()
+                    if request is not None:
+                        task = group.create_task(work(request))
+                        working.add(task)
+                        task.add_done_callback(working.discard)
+                        continue
+                    slots.release()
+                    if await self._has_more(judge):
+                        continue
+                    if not working:
+                        break
+                    await asyncio.wait(working)  # they may put their requests back
+        finally:
+            self.end()
 
-async def _wait_for_more(source: RequestSource, judge: Respondent) -> bool:
-    tasks = [asyncio.ensure_future(source.more()), asyncio.ensure_future(judge.halted.wait())]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return not judge.halted.is_set() and tasks[0].result()
-    finally:
-        for task in tasks:
-            task.cancel()
+    async def _has_more(self, judge: Respondent) -> bool:
+        tasks = [asyncio.ensure_future(self.more()), asyncio.ensure_future(judge.halted.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return not judge.halted.is_set() and tasks[0].result()
+        finally:
+            for task in tasks:
+                task.cancel()

@@ -32,7 +32,7 @@ from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import ReplyError, to_be_asked
 from judges.identity import judgment_id
-from judges.judge import Judge, Request, Respondent, Stop, judge_all, read_again
+from judges.judge import Judge, Request, RequestSource, Respondent, Stop, read_again
 from judges.types import JudgeFailure, Judgment, Task
 
 _FEWEST, _USUAL = 16, 64
@@ -197,7 +197,7 @@ def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
     return request.prompt.task, f"{request.prompt.name}@{request.prompt.version}", result
 
 
-class _JudgeQueue:
+class _JudgeQueue(RequestSource):
     """One judge's queue: takes planned judgments, and returns requests with rendered prompts for the missing ones.
 
     It counts judgments that already have a stored result. It renders only a few requests in advance, so that memory
@@ -440,7 +440,8 @@ class Queue:
         async with asyncio.TaskGroup() as group:
             if beside is not None:
                 group.create_task(beside)
-            await judge_all(self._queues, self.lookup.judges, lambda _judge, *judged: put(judged))
+            for name, queue in self._queues.items():
+                group.create_task(queue.serve(self.lookup.judges[name], lambda *judged: put(judged)))
 
     async def finish(self, work: Awaitable[None], stop: Stop) -> float:
         """Await ``work``, which uses this queue, unless the user stops it; close the source, and return the seconds."""
