@@ -142,8 +142,8 @@ def run(
         begun = {
             stage: {query_id: stages.begin(stage, query_id) for query_id in data.queries} for stage in stages.stages
         }
-        wants = [want for releases in begun.values() for release in releases.values() for want in release.wanted]
-        store.begin(config.name, settings.raw, data, wants)
+        wanted = [want for by_query in begun.values() for wants in by_query.values() for want in wants]
+        store.begin(config.name, settings.raw, data, wanted)
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
             recorder.describe(store, subject_of(settings, data) | {"origin": origin_of(config)})
