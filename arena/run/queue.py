@@ -455,8 +455,10 @@ class Queue:
 
     async def count_rest(self, *, halted: bool = False) -> None:
         """Count stored results of judgments that were not sent; with ``halted``, only those of judges that halted."""
-        queues = [each for each in self._queues.values() if each.over or not halted]
-        await self.count_known([want for each in queues for want in await each.rest()])
+        left: list[Wanted] = []
+        for queue in self._queues.values():
+            left += await queue.rest() if queue.over or not halted else []
+        await self.count_known(left)
 
     async def count_known(self, wants: Sequence[Wanted]) -> None:
         async for want, known in self._looked_up(wants):

@@ -138,7 +138,7 @@ class RowColumns(NamedTuple):
 
     def in_order(self, *columns: str) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
         """The sorted distinct texts of these columns together, and the index of each row's text in them, by column."""
-        return in_order(*(Texts(self.names[column], self.numbers[column]) for column in columns))
+        return in_order(*map(Texts, map(self.names.__getitem__, columns), map(self.numbers.__getitem__, columns)))
 
     def in_order_of(self, name: str) -> RowColumns:
         numbers = self.numbers[name]
