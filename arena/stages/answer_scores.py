@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import Field
@@ -9,7 +10,8 @@ from pydantic import Field
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.scored import scores_in
-from arena.stages.base import Release, RelevanceLabels, TournamentStage
+from arena.stages.base import RelevanceLabels, TournamentStage
+from arena.store import Wanted
 from judges import sections
 from judges.errors import ConfigError
 
@@ -41,8 +43,8 @@ class AnswerScoresStage(TournamentStage):
         super().__init__(config, data, labels)
         self._section = section
 
-    def first(self, query_id: str) -> Release:  # noqa: ARG002 - there is nothing to ask of any query
-        return Release()
+    def first(self, query_id: str) -> Sequence[Wanted]:  # noqa: ARG002 - there is nothing to ask of any query
+        return ()
 
     def check(self) -> None:
         if unknown := [name for name in self._section.lower if name not in self._section.columns]:
