@@ -419,6 +419,9 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     for record in records:
+        if record.row.form and record.query_id and not record.query:
+            how = "data: {queries: FILE, answers: ...}"
+            raise record.row.error(f"{record.row.form} has no texts of queries; name a table of them in YAML: {how}")
         if "query" not in record.row.values and not record.query:
             raise ANSWERS.missing(record.row.path, "query", record.row.values, record.row.line, chosen=True)
         if not record.query:

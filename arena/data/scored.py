@@ -37,7 +37,7 @@ LOWER: Final = re.compile(
 _GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "true": 1.0, "false": 0.0}
 """Inspect's grades, and truth."""
 _NESTED: Final = ("metricsData", "metrics_data", "metrics", "scores", "namedScores", "named scores", "feedback")
-_NAMED: Final = re.compile(r"(?:feedback\.)?(.+?)(?:/v\d+)?(?:/score|/mean)?")
+_NAMED: Final = re.compile(r"(?:feedback\.)?(.+?)(?:/v\d+)?(?:/score|/mean|/value)?")
 """Matches names of scores as LangSmith (``feedback.x``) and MLflow (``x/v1/score``) write them."""
 
 

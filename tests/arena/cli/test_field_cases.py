@@ -313,6 +313,40 @@ def test_names_from_outside_command_no_terminal(tmp_path: Path, monkeypatch: pyt
 Case = Callable[[str], Path]
 
 
+def test_outputs_of_a_batch_are_answers_to_its_input(case: Case, cli: CLI) -> None:
+    folder = case("47-openai-batch-output")
+    said = cli("run", "out.jsonl", "--judge", "lexical").err
+    assert "output of OpenAI's batches has no texts of queries; name a table of them in YAML: data: {queries:" in said
+    ids = [json.loads(line)["custom_id"] for line in (folder / "out.jsonl").read_text().splitlines()]
+    asked = ({"custom_id": name, "body": {"messages": [{"role": "user", "content": f"{name}?"}]}} for name in ids)
+    (folder / "in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in asked))
+    data = load_dataset(folder / "in.jsonl", answers=folder / "out.jsonl")
+    assert [query.text for query in data.queries.values()] == [f"{name}?" for name in ids]
+    assert all(answer.text.endswith("is x.") for answer in data.answers.values())
+
+
+CHOSEN = [
+    ("01-arena-hard-judgments", "rate our-rag.jsonl --skip-faulty"),
+    ("03-lmsys-onehot", "rate train.csv"),
+    ("07-label-studio", "rate project-1.json"),
+    ("08-wide-table", "run answers.csv --judge lexical --column answer=GPT-4_RAG --column answer=Llama_RAG"),
+    ("09-promptfoo-two-prompts", "run results.csv --judge lexical"),
+    (
+        "42-annotator-columns",
+        "calibrate judge.csv --people people.csv --column score=accuracy --column people:score=Anna "
+        "--column people:score=Ben",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "command"), CHOSEN)
+def test_what_could_not_be_read_is_read(case: Case, cli: CLI, name: str, command: str) -> None:
+    case(name)
+    ended = cli(*(word.replace("_", " ") if "RAG" in word else word for word in command.split()))
+    assert ended.status == 0, ended.err
+    assert ended.err.startswith("read: ")
+
+
 def test_a_failed_call_of_promptfoo_is_no_answer(case: Case, cli: CLI) -> None:
     folder = case("09-promptfoo-two-prompts")
     for name in ("results.json", "results.jsonl"):
