@@ -224,6 +224,9 @@ def layout_of(keys: tuple[str, ...]) -> Layout | None:
 _PROMPTFOO: Final = frozenset({"vars", "promptIdx"})
 
 
+_NAMING: Final = frozenset({"qid", "agent_a", "agent_b"})
+
+
 def laid_out(record: Cells) -> tuple[str, list[Cells]] | None:
     """The name of a record's format, and its rows; ``None`` if it is an ordinary row."""
     layout = layout_of(tuple(record))
@@ -240,6 +243,8 @@ def laid_out(record: Cells) -> tuple[str, list[Cells]] | None:
         found = _searched(part, record)
         shared |= found if isinstance(found, Mapping) else {}
     for column, expression in layout.columns.items():
+        if column in _NAMING:  # stay under their names too, so that the user may choose otherwise
+            shared |= {key: record[key] for key in expression.split(" || ") if isinstance(record.get(key), str | int)}
         if (cell := _searched(expression, record)) is not None or column in {"winner_ab", "winner_ba", "answer"}:
             shared[column] = cell
     if shared.get("error") is not None and shared.get("answer") is None:

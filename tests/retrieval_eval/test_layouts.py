@@ -74,7 +74,19 @@ ROWS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
     (
         "judgments of Arena-Hard",
         ARENA_HARD,
-        [{"qid": "q", "agent_a": "old", "agent_b": "new", "judge": "j", "winner_ab": "A>>B", "winner_ba": "A>B"}],
+        [
+            {
+                "uid": "q",
+                "model": "new",
+                "baseline": "old",
+                "qid": "q",
+                "agent_a": "old",
+                "agent_b": "new",
+                "judge": "j",
+                "winner_ab": "A>>B",
+                "winner_ba": "A>B",
+            }
+        ],
     ),
     ("judgments of MT-bench", MT_BENCH, [{**MT_BENCH, "judge": "j"}]),
     (
@@ -97,7 +109,7 @@ ROWS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
     (
         "a log of Inspect",
         INSPECT,
-        [{"qid": 3, "query": "why?", "reference": "so", "answer": "said", "repeat": 2}],
+        [{"id": 3, "qid": 3, "query": "why?", "reference": "so", "answer": "said", "repeat": 2}],
     ),
     (
         "output of OpenAI's batches",
@@ -113,17 +125,17 @@ ROWS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
             },
             "error": None,
         },
-        [{"qid": "q", "answer": "said"}],
+        [{"custom_id": "q", "qid": "q", "answer": "said"}],
     ),
     (
         "output of OpenAI's batches",
         {"custom_id": "q", "response": {"body": {"error": {"message": "too long"}}}},
-        [{"qid": "q", "answer": "", "error": "too long"}],
+        [{"custom_id": "q", "qid": "q", "answer": "", "error": "too long"}],
     ),
     (
         "results of Anthropic's batches",
         {"custom_id": "q", "result": {"message": {"content": [{"type": "text", "text": "said"}]}}},
-        [{"qid": "q", "answer": "said"}],
+        [{"custom_id": "q", "qid": "q", "answer": "said"}],
     ),
     (
         "Phoenix's frame of questions and answers",
@@ -230,6 +242,12 @@ def test_games_of_arena_hard_count_the_second_game_swapped(tmp_path: Path) -> No
     ]
     assert read.strong == 1
     assert read.form == "judgments of Arena-Hard"
+
+
+def test_the_user_may_name_a_tools_own_columns_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(ARENA_HARD))
+    read = read_verdicts(tmp_path / "a.jsonl", columns={"agent_a": "model", "agent_b": "baseline"})
+    assert read.verdicts[0].agent_a == "new"
 
 
 def test_grades_of_label_studio_are_peoples(tmp_path: Path) -> None:
