@@ -251,24 +251,48 @@ def _official_json(path: Path) -> dict[str, float]:
     return {str(agent): float(rank) for agent, rank in content.items()}
 
 
-class ExamScores(Struct, frozen=True):
+class ExamScores(Struct, frozen=True, dict=True):
     """Exam scores of every agent.
 
     Attributes:
+        level: the default level, see ``Study.usual_level``.
+        alpha_ndcg: alpha-nDCG at each level; 0 without a response, NaN if grades are missing.
+        unit: what was graded: passages of ``answers``, or retrieved ``documents``.
+        version: version of the bank; ``None`` without a bank.
+        items: number of active items of the bank; ``None`` without a bank.
+        strange_queries: ranked queries that are not in the bank.
+        unknown: number of grades of items that are retired or not in the bank.
         workbench: whether means are over the queries to which the agent has a response, as in the rubric workbench.
         official: ranks of the agents on an official leaderboard, for comparison.
     """
 
-    study: Study
-    grids: Grids
+    level: int
     cover: CoverScores
-    by_level: Mapping[int, Mapping[ExamMeasure, Scores]]
+    alpha_ndcg: Mapping[int, Scores]
+    unit: GradedUnit
+    grader: Grader
+    version: str | None
+    items: int | None
+    strange_queries: tuple[str, ...] = ()
+    unknown: int = 0
     workbench: bool = False
     official: Mapping[str, float] | None = None
 
-    @property
-    def level(self) -> int:
-        return self.study.usual_level
+    @cached_property
+    def by_level(self) -> Mapping[int, Mapping[ExamMeasure, Scores]]:
+        """Scores of every measure at every level; in workbench mode NaN on the queries without a response."""
+        by_level: dict[int, dict[ExamMeasure, Scores]] = {
+            level: {**measures, "alpha_ndcg": self.alpha_ndcg[level]} for level, measures in self.cover.by_level.items()
+        }
+        if not self.workbench:
+            return by_level
+        return {
+            level: {
+                measure: replace(scores, values=np.where(self.cover.present, scores.values, np.nan))
+                for measure, scores in measures.items()
+            }
+            for level, measures in by_level.items()
+        }
 
     @property
     def scores(self) -> tuple[Scores, ...]:
@@ -320,16 +344,23 @@ def exam_scores(
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
-    by_level: dict[int, dict[ExamMeasure, Scores]] = {}
-    for level, measures in cover.by_level.items():
-        diverse = _alpha_ndcg(study, grids, cover, level, alpha)
-        by_level[level] = {**measures, "alpha_ndcg": replace(measures["cover"], values=diverse, ends=None)}
-        if workbench:
-            by_level[level] = {
-                measure: replace(scores, values=np.where(cover.present, scores.values, np.nan))
-                for measure, scores in by_level[level].items()
-            }
-    return ExamScores(study, grids, cover, by_level, workbench, official)
+    diverse = {
+        level: replace(measures["cover"], values=_alpha_ndcg(study, grids, cover, level, alpha), ends=None)
+        for level, measures in cover.by_level.items()
+    }
+    return ExamScores(
+        study.usual_level,
+        cover,
+        diverse,
+        study.unit,
+        study.grader,
+        study.version,
+        None if study.bank is None else sum(map(len, study.bank.active.values())),
+        study.strange_queries,
+        study.grids.unknown,
+        workbench,
+        official,
+    )
 
 
 def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, level: int, alpha: float) -> Floats:
