@@ -15,7 +15,6 @@ from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS, WORDS, counted, listed
 from arena.present.table import Column, Table, crossed, fields, first, flat, for_programs, plain, records
 from arena.ratings.results import UNITS
-from arena.results.exam import Study
 from judges.errors import InputError
 from retrieval_eval.exam.grades import Grade
 from retrieval_eval.exam.oversight import (
@@ -28,13 +27,13 @@ from retrieval_eval.exam.oversight import (
     spurious_items,
     uncovered_passages,
 )
-from retrieval_eval.exam.scores import Correlation, ExamMeasure, correlate, standard_error
+from retrieval_eval.exam.scores import Correlation, ExamMeasure, ExamScores, GradedUnit, correlate, standard_error
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.agreement import LabelAgreement, LabelTable, binarised_table, graded_table, label_agreement
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 
 if TYPE_CHECKING:
-    from arena.results.exam import ExamScores, GradedUnit
+    from arena.results.exam import Study
 
 GRADED_TEXTS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 _COMPARED: Final[Sequence[ExamMeasure]] = ("cover", "normalised")

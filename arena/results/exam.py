@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
@@ -43,7 +43,8 @@ from retrieval_eval.exam.scores import (
     DEFAULT_K,
     RATED_LEVELS,
     CoverScores,
-    ExamMeasure,
+    ExamScores,
+    GradedUnit,
     alpha_ndcg,
     cover_scores,
     places,
@@ -51,13 +52,9 @@ from retrieval_eval.exam.scores import (
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import Clusters
-from retrieval_eval.stats.scores import Scores
 
 USUAL_LEVEL = 4
 """The lowest grade at which the authors of the method (seed 001) count an item as covered."""
-
-
-GradedUnit: TypeAlias = Literal["answers", "documents"]
 
 
 class Study(Struct, frozen=True, dict=True):
@@ -249,81 +246,6 @@ def _official_json(path: Path) -> dict[str, float]:
         if isinstance(rank, bool) or not isinstance(rank, int | float):
             raise DataError(path, f"the rank of {agent!r} is not a number", value=str(rank))
     return {str(agent): float(rank) for agent, rank in content.items()}
-
-
-class ExamScores(Struct, frozen=True, dict=True):
-    """Exam scores of every agent.
-
-    Attributes:
-        level: the default level, see ``Study.usual_level``.
-        alpha_ndcg: alpha-nDCG at each level; 0 without a response, NaN if grades are missing.
-        unit: what was graded: passages of ``answers``, or retrieved ``documents``.
-        version: version of the bank; ``None`` without a bank.
-        items: number of active items of the bank; ``None`` without a bank.
-        strange_queries: ranked queries that are not in the bank.
-        unknown: number of grades of items that are retired or not in the bank.
-        workbench: whether means are over the queries to which the agent has a response, as in the rubric workbench.
-        official: ranks of the agents on an official leaderboard, for comparison.
-    """
-
-    level: int
-    cover: CoverScores
-    alpha_ndcg: Mapping[int, Scores]
-    unit: GradedUnit
-    grader: Grader
-    version: str | None
-    items: int | None
-    strange_queries: tuple[str, ...] = ()
-    unknown: int = 0
-    workbench: bool = False
-    official: Mapping[str, float] | None = None
-
-    @cached_property
-    def by_level(self) -> Mapping[int, Mapping[ExamMeasure, Scores]]:
-        """Scores of every measure at every level; in workbench mode NaN on the queries without a response."""
-        by_level: dict[int, dict[ExamMeasure, Scores]] = {
-            level: {**measures, "alpha_ndcg": self.alpha_ndcg[level]} for level, measures in self.cover.by_level.items()
-        }
-        if not self.workbench:
-            return by_level
-        return {
-            level: {
-                measure: replace(scores, values=np.where(self.cover.present, scores.values, np.nan))
-                for measure, scores in measures.items()
-            }
-            for level, measures in by_level.items()
-        }
-
-    @property
-    def scores(self) -> tuple[Scores, ...]:
-        """Cover scores at the default level over all queries, by which agents are compared, also in workbench mode."""
-        return (self.cover.by_level[self.level]["cover"],)
-
-    def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
-        scored = {agent: mean.value for agent, mean in self.by_level[level][measure].means.items()}
-        ranks = places({agent: value for agent, value in scored.items() if value is not None})
-        return dict(sorted(ranks.items(), key=lambda entry: (entry[1], entry[0])))
-
-    def agents(self, level: int) -> dict[str, dict[str, Any]]:
-        """Figures of each agent, best first: ``place``, the mean of each measure, and the counts of queries and grades.
-
-        Agents without a score come last and have no place.
-        """
-        cover = self.cover
-        tables = {"queries": cover.present, "pairs": cover.pairs, "graded": cover.graded, "missing": cover.gaps.missing}
-        counts = {
-            name: dict(zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True))
-            for name, table in tables.items()
-        }
-        places = self.places(level)
-        return {
-            agent: {
-                "place": places.get(agent),
-                **{measure: scores.means[agent] for measure, scores in self.by_level[level].items()},
-                **{name: by_agent[agent] for name, by_agent in counts.items()},
-            }
-            for agent in dict.fromkeys([*places, *cover.gaps.agents])
-        }
 
 
 def exam_scores(
