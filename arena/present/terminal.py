@@ -7,17 +7,19 @@ import re
 import textwrap
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table as Grid
 from rich.text import Text
 
 from arena.present.blocks import Block, Checks, Commands, Figures, Remarks, Section, VerdictCard
 from arena.present.numbers import clipped, printable
 from arena.present.table import ShownColumn, Table, shown
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
 
 WIDE: Final = 10_000
 """Line width of output to a file or pipe: wide enough that lines are not wrapped and can be searched and compared."""
@@ -105,8 +107,28 @@ def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
         layout = layouts[min(first, len(layouts) - 1)]
         needed = _width_needed(columns, layout)
     console.width = max(width, needed)
-    console.print(_laid_out(columns, layout))
+    if layout.most is None:
+        _print_lines(console, columns, layout)
+    else:
+        console.print(_folded(columns, layout))
     console.width = width
+
+
+def _print_lines(console: Console, columns: Sequence[ShownColumn], layout: _Layout) -> None:
+    """Print a table none of whose cells folds."""
+    headings = [_heading(column, place, layout)[0].split("\n") for place, column in enumerate(columns)]
+    height, last = max(map(len, headings)), len(columns) - 1
+    padded: list[list[str]] = []
+    for place, (column, heading) in enumerate(zip(columns, headings, strict=True)):
+        cells = [*[""] * (height - len(heading)), *heading, *_texts(column)]
+        widest, gap = max(map(cell_len, cells)), " " * layout.gap if place < last else ""
+        room = [" " * (widest - cell_len(cell)) for cell in cells]
+        right = column.numeric and place
+        padded.append(
+            [f"{blank}{cell}{gap}" if right else f"{cell}{blank}{gap}" for cell, blank in zip(cells, room, strict=True)]
+        )
+    for number, line in enumerate(zip(*padded, strict=True)):
+        console.print(Text("".join(line), "bold" if number < height else "", no_wrap=True, end=""))
 
 
 class _Layout(Struct, frozen=True):
@@ -133,7 +155,9 @@ def _width_needed(columns: Sequence[ShownColumn], layout: _Layout) -> int:
     return width
 
 
-def _laid_out(columns: Sequence[ShownColumn], layout: _Layout) -> Grid:
+def _folded(columns: Sequence[ShownColumn], layout: _Layout) -> Grid:
+    from rich.table import Table as Grid  # late: most tables fit without folding
+
     grid = Grid(box=None, pad_edge=False, padding=(0, layout.gap, 0, 0))
     for place, column in enumerate(columns):
         heading, limit = _heading(column, place, layout)
