@@ -395,8 +395,8 @@ always(
 )
 always(
     "groups",
-    r"check passed: No group of queries goes the other way: [v-z] leads, and no agent beats it by more than chance on any of \d+ groups? of queries by [\w, ]+\.(?: Too few queries to tell: .*)?",
-    r"check unknown: No group of queries goes the other way: No group of queries by .* has 10 queries\..*",
+    r"check passed: Result by group of queries: [v-z] leads, and no agent beats it by more than chance on any of \d+ groups? of queries by [\w, ]+\.(?: Too few queries to tell: .*)?",
+    r"check unknown: Result by group of queries: No group of queries by .* has 10 queries\..*",
 )
 always("gate: one order", r"Win rate: judged in one order only, so a judge's favour for a place may show\.")
 
@@ -510,7 +510,7 @@ def _cheat(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: cheats",
-    rf"check (?P<status>\w+): No points for cheats from j: It gives (?P<v>{END})%(?:{BRACKET})? of points away to '(?P<worst>\w+)'(?:, and is fooled by (?P<fooled>[\w, ]+)|; not known for (?P<unknown>[\w, ]+))?; the bar is 15%\.",
+    rf"check (?P<status>\w+): Cheats judged by j: It gives (?P<v>{END})%(?:{BRACKET})? of points away to '(?P<worst>\w+)'(?:, and is fooled by (?P<fooled>[\w, ]+)|; not known for (?P<unknown>[\w, ]+))?; the bar is 15%\.",
 )
 def _fooled(seen: Seen, said: Said) -> bool | str:
     given = {name: fmean(seen.count.cheat(name)) - (0.5 if name == "padded" else 0.0) for name in CHEATS}
@@ -527,7 +527,7 @@ def _fooled(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: judged",
-    rf"check (?P<status>\w+): Enough judgments: (?:(?P<a>{NUMBER}) of (?P<b>{NUMBER}) wanted judgments are there \((?P<v>\S+)%\)|(?P<kind>Judge|Agent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's); the bar is 80% of each stage\.",
+    rf"check (?P<status>\w+): Share of judgments made: (?:(?P<a>{NUMBER}) of (?P<b>{NUMBER}) wanted judgments are there \((?P<v>\S+)%\)|(?P<kind>Judge|Agent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's); the bar is 80% of each stage\.",
 )
 def _judged(seen: Seen, said: Said) -> bool | str:
     if said["a"] is None:
@@ -562,15 +562,15 @@ def _too_little(seen: Seen, said: Said) -> bool | str:
     return _short(seen, said)
 
 
-always("check: answered", r"check passed: Answers of every agent to every query: All did\.")
-always("check: answered", r"check passed: Games of every agent on every query: All have\.")
+always("check: answered", r"check passed: Share of queries answered: All did\.")
+always("check: answered", r"check passed: Share of queries with games: All have\.")
 
 _MISSING = r"(?P<a>[\d,]+) of (?P<b>[\d,]+) of (?P<agent>[v-z]), (?P<c>[\d,]+) of (?P<d>[\d,]+) of all others \(p (?P<p>[^)]*)\)"
 
 
 @claim(
     "check: even",
-    r"check (?P<status>\w+): Gaps spread evenly over agents: (?:No agent lacks a larger share than the others by more than chance|Missing of (?P<who>.*?)(?P<few>; a few queries may be why)?)\. The bar is 5%, after Holm's correction\.",
+    r"check (?P<status>\w+): Spread of gaps over agents: (?:No agent lacks a larger share than the others by more than chance|Missing of (?P<who>.*?)(?P<few>; a few queries may be why)?)\. The bar is 5%, after Holm's correction\.",
 )
 def _even(seen: Seen, said: Said) -> bool | str:
     if said["who"] is None:

@@ -217,7 +217,7 @@ def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: P
     overview = shown(page("leaderboard"))
     assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
     assert "24 failed" in overview
-    assert "Enough judgments" in overview
+    assert "Share of judgments made" in overview
     assert "No run of this tournament has been recorded yet" in shown(page("runs"))
 
 
