@@ -11,8 +11,8 @@ from msgspec import Struct
 from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug, too_few
 from arena.boards.scores import further_boards
 from arena.boards.trust import (
-    LENGTH,
     CHEATS,
+    LENGTH,
     PEOPLE,
     PLACE,
     TIES,

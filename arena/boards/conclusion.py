@@ -100,9 +100,7 @@ class Conclusion(Struct, frozen=True):
         is_said = {MODEL} if self.headline == NO_MODEL else ()
         failed = [check for check in checks if check.status == "failed" and check.name not in is_said]
         failed.sort(key=lambda check: check.name != BY_PEOPLE)
-        conflict = [
-            check.remedy for check in failed if check.name == BY_PEOPLE
-        ]  # more of the same would not settle it
+        conflict = [check.remedy for check in failed if check.name == BY_PEOPLE]  # more of the same would not settle it
         steps = _once((*conflict, more, *(check.remedy for check in failed)))
         reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
         weighed = replace(self, why=reasons, next=steps)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import asdict
 
+from arena.config.settings import StoredSettings
 from arena.config.stages import all_tasks
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, POINTS, SIGNED_2, counted, listed
@@ -65,7 +66,7 @@ _RUNS: Final = (
     Column("judged", "Judged", COUNT, "By calls of the run."),
     _FAILED,
     _COST,
-    Column("first", "First", meaning="The best rated agent after the run; see who is tied with it."),
+    Column("first", "First", meaning="The agent that the intervals put first; empty where several may be."),
 )
 _STAGES: Final = (
     _STAGE,
@@ -200,8 +201,15 @@ def _run(run: StoredRun, *, asks: bool) -> dict[str, Any]:
         "answered": answered if asks else None,
         "judged": spent.judged - answered,
         "failed": sum(_ended(run, stage)[1] for stage in stages),
-        "first": run.standings[0]["agent"] if run.standings else None,
+        "first": _first(run),
     }
+
+
+def _first(run: StoredRun) -> str | None:
+    """The one agent that may be first after a run; ``None`` if several may be, or if judges only compared words."""
+    may_be = [line["agent"] for line in run.standings if line["rank_low"] == 1]
+    settings = StoredSettings.model_validate(run.subject["settings"]) if len(may_be) == 1 else None
+    return None if settings is None or settings.judges_of_words else str(may_be[0])
 
 
 def _stage(run: StoredRun, stage: str, words: str) -> dict[str, Any]:

@@ -60,8 +60,12 @@ KIND: Final = _Reactions(
     words=WORDS,
     means=ItemMeans((-1,), (0.0, 2.0)),
     form=TaskForm(
-        "react",
+        "refusals",
         "What does the answer do?",
+        (
+            "Look at what it does with the question, not whether it is right: a wrong, short or partial one answers.",
+            "If it answers one part and refuses another, it answers. Skip what you do not understand.",
+        ),
         *("answer", "answers", "labelled"),
         "No answer is judged yet.",
         lambda _: [

@@ -155,8 +155,11 @@ def _compared(title: str, source: data.Source, purpose: str) -> Sequence[Compari
     """Draw a heading and return the comparisons; if there are none, draw what they are for and how to get labels."""
     st.header(title, anchor=False)
     comparisons, uncompared, _ = data.people(source)
-    if not comparisons:
+    if not comparisons and st.query_params.get("view") == "people":
         _say_how_to_get_people(source, uncompared, purpose)
+    elif not comparisons:  # that part says how, once
+        text.nothing(f"No human labels yet. {purpose}")
+        onward.buttons({"How to get labels": link("trust", source, view="people")})
     return comparisons
 
 
