@@ -147,7 +147,7 @@ def test_verdicts_without_texts_are_shown_as_such_and_nobody_votes_on_them(here:
     assert "no answer's text is known" in unescape(sent(page("style")))
     assert "May judge stand in for people on games? Not known" in sent(page("card"))
     with_texts = "--tournament imported --queries QUERIES.csv --answers ANSWERS.csv"
-    for name in ("label", "vote", "people", "corrected", "disagreements"):
+    for name in ("label", "vote", "people"):
         command = page(name, annotator="ann").code[0].value
         assert command == f"ragleague import verdicts VERDICTS.csv --store {here} {with_texts}"
     for name in ("runs", "history", "bank", "nuggets"):

@@ -51,6 +51,8 @@ def show(source: data.Source) -> None:
         onward.run("No query has a score of both agents yet.", source)
         return
     text.lead(gate.headline)
+    for note in gate.notes:
+        st.warning(note, icon=":material/warning:")
     show_beside(gate.table(), [gate.picture()])
     draw(Remarks(gate.reservations()))
     scores = {score.title: score.on for score in gate.scores}

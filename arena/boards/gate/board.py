@@ -332,7 +332,7 @@ class GateBoard(Board, frozen=True):
 
     def remarks(self) -> list[str]:
         games = [score.finding(self.new, self.old) for score in self.scores if score.on == PAIRWISE]
-        return [*games, *self.reservations()]
+        return [*games, *self.reservations(), *self.notes]
 
     def reservations(self) -> list[str]:
         """What the table does not show; a sentence that several scores share is said once."""
@@ -341,7 +341,7 @@ class GateBoard(Board, frozen=True):
             for sentence in score.sentences():
                 scores.setdefault(sentence, []).append(score.title)
         shared = (f"{listed(titles)}: {sentence}" for sentence, titles in scores.items())
-        return [*self.notes, *shared, *self._group_remarks(), *self.dated()]
+        return [*shared, *self._group_remarks(), *self.dated()]
 
     def dated(self) -> list[str]:
         """How many answers each agent has, when they were made and how many in this run; once if it is the same."""

@@ -79,7 +79,9 @@ class PairBoard(Board, frozen=True, eq=False):
         tested, few = ([group for group in self.groups if group.few is few] for few in (False, True))
         untested = f"{counted(len(few), 'group')} of fewer than {FEW_QUERIES} queries: too few to tell."
         blocks: list[Block] = [group_table(tested)] if tested else []
-        groups = Section("groups", "By group of queries", GROUPS, blocks + [Remarks([untested])] * bool(few))
+        groups = Section(
+            "groups", "By group of queries", GROUPS if tested else "", blocks + [Remarks([untested])] * bool(few)
+        )
         return [*([groups] if self.groups else []), *self.costs.sections()]
 
     def scores_line(self, pair: QueryPair) -> str:
