@@ -345,11 +345,14 @@ class GateBoard(Board, frozen=True):
 
     def dated(self) -> list[str]:
         """How many answers each agent has, when they were made and how many in this run; once if it is the same."""
-        agents: dict[str, list[str]] = {}
+        agents: dict[tuple[int, str], list[str]] = {}
         for times in self.times:
             if times.answers:
-                agents.setdefault(_dated(times), []).append(times.agent)
-        return [f"Answers of {listed(names)}: {words}." for words, names in agents.items()]
+                agents.setdefault((times.answers, _dated(times)), []).append(times.agent)
+        return [
+            f"Answers of {listed(names)}: {COUNT.write(count)}{' each' * (len(names) > 1)}, {words}."
+            for (count, words), names in agents.items()
+        ]
 
     def _group_remarks(self) -> Iterator[str]:
         """Sentences on the groups of queries: which collapse, which are too small, whether the group matters."""
@@ -461,11 +464,10 @@ class GateBoard(Board, frozen=True):
 
 
 def _dated(times: AnswerTimes) -> str:
-    answers = COUNT.write(times.answers)
     if times.first is None or times.last is None:
-        return f"{answers}, from a file"
+        return "from a file"
     anew = "" if times.asked is None else f", {COUNT.write(times.asked)} asked anew"
-    return f"{answers}, made {between_days(times.first, times.last)}{anew}"
+    return f"made {between_days(times.first, times.last)}{anew}"
 
 
 def _times_json(times: AnswerTimes) -> dict[str, Any]:
