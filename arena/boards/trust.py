@@ -72,6 +72,7 @@ _LONGER: Final = (0.35, 0.65)
 _TIES: Final = (0.0, 0.5)
 _CIRCLES: Final = (0.0, 0.1)
 _SAME_AGAIN: Final = (0.8, math.inf)
+_TOO_WIDE: Final = "Add queries: what was judged is too little to tell."
 ALPHA: Final = 0.4
 """Lowest kappa or Krippendorff's alpha that passes a check: moderate agreement (Landis and Koch 1977)."""
 
@@ -386,6 +387,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
         "Between equal agents {} of verdicts with a winner would go to the answer shown first",
         remedy,
         unknown="Nothing tells place from strength: no two agents are known to be shown in both orders.",
+        if_wide=remedy,
     )
     yield _share_check(
         LENGTH,
@@ -404,7 +406,6 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
     )
 
 
-_TOO_WIDE: Final = "Add queries: the interval is too wide to tell."
 _CONTROLLED: Final = ", and see the ratings controlled for length (ratings.bradley_terry.covariates: [log_length])."
 
 
@@ -416,11 +417,19 @@ def _between_equals(advantage: Estimate, scale: float) -> Estimate:
 
 
 def _share_check(
-    name: str, share: Estimate, bar: tuple[float, float], template: str, remedy: str, *, unknown: str = ""
+    name: str,
+    share: Estimate,
+    bar: tuple[float, float],
+    template: str,
+    remedy: str,
+    *,
+    unknown: str = "",
+    if_wide: str = _TOO_WIDE,
 ) -> Check:
     """Check that a share lies between the two bounds of ``bar``.
 
-    The share replaces ``{}`` in ``template``, the finding; ``unknown`` is the finding if there is no share.
+    The share replaces ``{}`` in ``template``, the finding; ``unknown`` is the finding if there is no share. ``if_wide``
+    is the remedy if the share is within the bounds and its interval is not.
     """
     low, high = bar
     shown = PERCENT.between(low, high) if low and high <= 1 else PERCENT.write(low or high)
@@ -429,7 +438,7 @@ def _share_check(
         settled(share, low, high),
     )
     if status == "unknown" and share.value is not None and low <= share.value <= high:
-        remedy = _TOO_WIDE  # nothing is wrong with the judge
+        remedy = if_wide
     return Check(name, status, unknown if share.value is None else finding, remedy)
 
 
@@ -437,13 +446,16 @@ def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
     counts = circles([row.agent for row in ratings.agents], ratings.direct)
     if counts.triples:
         share = Estimate(None, counts.surely / counts.triples, 1 - counts.surely_not / counts.triples)
+        status = settled(share, *_CIRCLES)
         yield Check(
             "Share of circles",
-            settled(share, *_CIRCLES),
+            status,
             f"Of {counted(counts.triples, 'set')} of three agents that all met, {counts.surely:,} surely beat each "
             f"other in a circle and {counts.surely_not:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} "
             "circles.",
-            "One rating per agent cannot describe circles: look at the win matrix pair by pair.",
+            _TOO_WIDE
+            if status == "unknown"
+            else "One rating per agent cannot describe circles: look at the win matrix pair by pair.",
         )
     if ratings.judges is not None:
         alpha, games = ratings.judges.alpha, counted(ratings.judges.games, "game")
