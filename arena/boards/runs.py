@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import asdict
 
-from arena.config.settings import StoredSettings
 from arena.config.stages import all_tasks
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, POINTS, SIGNED_2, counted, listed
@@ -207,9 +206,10 @@ def _run(run: StoredRun, *, asks: bool) -> dict[str, Any]:
 
 def _first(run: StoredRun) -> str | None:
     """The one agent that may be first after a run; ``None`` if several may be, or if judges only compared words."""
-    may_be = [line["agent"] for line in run.standings if line["rank_low"] == 1]
-    settings = StoredSettings.model_validate(run.subject["settings"]) if len(may_be) == 1 else None
-    return None if settings is None or settings.judges_of_words else str(may_be[0])
+    may_be = [str(line["agent"]) for line in run.standings if line["rank_low"] == 1]
+    judges = run.subject.get("settings", {}).get("judges", {}).values()
+    of_words = judges and all(judge.get("provider") == "lexical" for judge in judges)
+    return may_be[0] if len(may_be) == 1 and not of_words else None
 
 
 def _stage(run: StoredRun, stage: str, words: str) -> dict[str, Any]:

@@ -238,3 +238,25 @@ def test_the_same_judge_is_not_known_on_few_queries_and_passes_on_many(queries: 
     lengths = {(f"q{q}", agent): (place + q // 2) % 3 for q in range(queries) for place, agent in enumerate(STRENGTH)}
     checks = found(board(league(careful, queries), lengths=lengths))
     assert {checks[name].status for name in OF_INTERVALS} == outcomes, checks
+
+
+WISHES = ("No ", "Few ", "Enough ", "Robust ", "Even ", "A valid ", "Whole ", "One ")
+
+
+def test_a_check_is_named_by_what_it_looks_at_and_not_by_how_it_should_end() -> None:
+    names = {
+        name
+        for says in (careful, circular, undecided)
+        for judges in ({"model": {"provider": "openai"}}, {"words": {"provider": "lexical"}})
+        for name in found(board(league(says), settings={"judges": judges}))
+    }
+    assert {"Share of judgments made", "Number of queries", "Language model as judge"} <= names
+    assert [name for name in names if name.startswith(WISHES) or " no " in name] == []
+
+
+def test_a_figure_inside_its_bar_whose_interval_is_too_wide_asks_for_queries_and_for_no_other_judge() -> None:
+    checks = found(board(league(careful, queries=4)))
+    for name in ("Agreement of both orders", "Share of ties", "Share of circles"):
+        assert (checks[name].status, checks[name].remedy.split(":")[0]) == ("unknown", "Add queries"), checks[name]
+    place = checks["Effect of the place shown"].remedy
+    assert place.startswith("Read the ratings as they are"), "in both orders it does no harm"
