@@ -264,7 +264,7 @@ def test_a_cell_and_a_row_lead_to_games_and_queries_and_back_leads_to_where_they
     page.wait_for_selector("text=Verdicts")
     assert parse_qs(urlsplit(page.url).query) == {"tournament": ["plain"], "query": ["q03"]}
     page.go_back()
-    page.wait_for_selector("text=Blue: above the mean")
+    page.wait_for_selector("text=blue above the mean")
     assert "score=Mean" in page.url
     page.goto(f"{address}/queries?tournament=plain")
     settle(page)
