@@ -433,10 +433,8 @@ def _share_check(
     """
     low, high = bar
     shown = PERCENT.between(low, high) if low and high <= 1 else PERCENT.write(low or high)
-    finding, status = (
-        f"{template.format(with_interval(share, PERCENT))}; the bar is {shown}.",
-        settled(share, low, high),
-    )
+    finding = f"{template.format(with_interval(share, PERCENT))}; the bar is {shown}."
+    status = settled(share, low, high)
     if status == "unknown" and share.value is not None and low <= share.value <= high:
         remedy = if_wide
     return Check(name, status, unknown if share.value is None else finding, remedy)

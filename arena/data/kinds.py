@@ -83,11 +83,9 @@ class FormRow(Struct, frozen=True):
 class TaskForm(Struct, frozen=True):
     """The texts and choices on the page where people judge items of one kind; ragleague wrote all of them.
 
-    The choices answer the question in its own words.
-
     Attributes:
         view: name of the page in its URL.
-        guide: what to look at and what does not count; and what to do when unsure.
+        guide, unsure: what to look at and what does not count; and what to do when unsure.
         thing, things, done: words for the judged item, for several items, and for the state of a finished task.
         missing: message if there is nothing to review yet.
         choices: function that returns the choices for a tournament, in the order of their keyboard shortcuts.
@@ -98,7 +96,7 @@ class TaskForm(Struct, frozen=True):
 
     view: str
     question: str
-    guide: tuple[str, str]
+    guide: str
     thing: str
     things: str
     done: str
@@ -107,6 +105,7 @@ class TaskForm(Struct, frozen=True):
     row: str = ""
     rows: Callable[[StoredSettings], Mapping[str, FormRow]] | None = None
     names: Sequence[str] = ()
+    unsure: str = "If you hesitate between two, take the lower."
 
 
 _DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")
@@ -335,11 +334,7 @@ VERDICT: Final = _Games(
     form=TaskForm(
         "vote",
         "Which answer is better for the person who asked?",
-        (
-            "Read both answers whole, and what stands beside them. What is correct and complete counts; length, style "
-            "and order do not.",
-            "If you cannot tell, neither is better. Skip what you do not understand.",
-        ),
+        "Read both answers whole. What is correct and complete counts; length, style and order do not.",
         *("answer", "queries", "voted on"),
         "No game has a verdict yet.",
         lambda _: [
@@ -347,6 +342,7 @@ VERDICT: Final = _Games(
             Choice(Verdict.B, "Answer 2 is better", "2"),
             Choice(Verdict.TIE, "Neither is better", "3"),
         ],
+        unsure="If you cannot tell, neither is better.",
     ),
 )
 RELEVANCE: Final = JudgedKind(
@@ -361,10 +357,7 @@ RELEVANCE: Final = JudgedKind(
     form=TaskForm(
         "label",
         "How relevant is the document?",
-        (
-            "Look for what the document says on the query, anywhere in it; its length, style and source do not count.",
-            "If you hesitate between two labels, take the lower. Skip what you do not understand.",
-        ),
+        "Look for what the document says on the query, anywhere in it; its length, style and source do not count.",
         *("document", "documents", "labelled"),
         "No document has a label yet.",
         _scale,
@@ -383,11 +376,7 @@ CRITERIA: Final = _Grades(
     form=TaskForm(
         "grade",
         "How well does the answer meet each criterion?",
-        (
-            "Grade by one criterion at a time, with what stands beside the answer; length and style count only where a "
-            "criterion names them.",
-            "If you hesitate between two grades, take the lower. Skip what you do not understand.",
-        ),
+        "Grade one criterion at a time; length and style count only where a criterion names them.",
         *("answer", "answers", "graded"),
         "No answer has a grade yet.",
         _grades,
@@ -411,15 +400,12 @@ NUGGETS: Final = _Nuggets(
     form=TaskForm(
         "assess",
         "Does the answer state the fact?",
-        (
-            "Other words for the same fact count. Whether it is true, how long the answer is and how it is written do "
-            "not.",
-            "If you cannot tell, it does not state it. Skip what you do not understand.",
-        ),
+        "Other words for the same fact count; whether it is true, and the answer's length and style, do not.",
         *("answer", "answers", "assessed"),
         "There are no nuggets yet.",
         _assignments,
         "Nugget",
+        unsure="If you cannot tell, it does not state it.",
     ),
 )
 FLAG: Final = _Flags(name="flag", level="", columns=("agent_a", "agent_b"), column="comment")

@@ -192,10 +192,6 @@ class TaskQueue(Sequence[AnnotationTask]):
         return {index: self[index] for index in self.pool.of_queries(self._rows, query_ids)}
 
 
-_FEWEST_TIMED: Final = 3
-"""Number of tasks from which on the time for the others is estimated."""
-
-
 class TaskProgress:
     """Which tasks of a queue its annotator has done or skipped, according to the annotations passed to ``add``."""
 
@@ -229,12 +225,10 @@ class TaskProgress:
     def words(self, form: TaskForm) -> str:
         """How many tasks are done and skipped and, from three on, about how long the others take at this pace."""
         done, skipped = len(self.of(TaskState.DONE)), len(self.of(TaskState.SKIPPED))
-        words = (
-            f"{done:,} of {len(self.queue):,} {form.things} {form.done}{f', {skipped:,} skipped' if skipped else ''}"
-        )
+        words = f"{done:,} of {len(self.queue):,} {form.things} {form.done}" + f", {skipped:,} skipped" * bool(skipped)
         seconds = {(own.other, own.texts): own.seconds for own in self._annotations.values() if own.seconds is not None}
         left = len(self.queue) - done - skipped
-        if done < _FEWEST_TIMED or not seconds or not left:
+        if done < 3 or not seconds or not left:
             return words
         minutes = ceil(median(seconds.values()) * len(seconds) / done * left / 60)
         return f"{words}, about {counted(minutes, 'minute')} left"

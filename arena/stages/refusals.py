@@ -62,10 +62,7 @@ KIND: Final = _Reactions(
     form=TaskForm(
         "refusals",
         "What does the answer do?",
-        (
-            "Look at what it does with the question, not whether it is right: a wrong, short or partial one answers.",
-            "If it answers one part and refuses another, it answers. Skip what you do not understand.",
-        ),
+        "Look at what it does with the question, not whether it is right: a wrong, short or partial one answers.",
         *("answer", "answers", "labelled"),
         "No answer is judged yet.",
         lambda _: [
@@ -73,6 +70,7 @@ KIND: Final = _Reactions(
             Choice(1, "It asks back", "2", "it wants to know what is meant"),
             Choice(2, "It refuses", "3", "it cannot, does not know, or finds nothing"),
         ],
+        unsure="If it answers one part and refuses another, it answers.",
     ),
 )
 

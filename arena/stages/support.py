@@ -99,18 +99,10 @@ KIND: Final = _Citations(
     form=TaskForm(
         "check",
         "Does the document say what the statement claims?",
-        (
-            "Only the document counts, not what you know; other words for the same are enough. Length and style do not "
-            "count.",
-            "If you hesitate between two, take the lower. Skip what you do not understand.",
-        ),
+        "Only what the document says counts, in whatever words; what you know, length and style do not.",
         *("statement", "statements", "checked"),
         "No citation is checked yet.",
-        lambda _: [
-            Choice(2, "It says all of it", "1"),
-            Choice(1, "It says a part", "2"),
-            Choice(0, "It does not say it", "3"),
-        ],
+        lambda _: [Choice(2, "It says all", "1"), Choice(1, "It says a part", "2"), Choice(0, "It says none", "3")],
         names=("Statement", "Document"),
     ),
 )

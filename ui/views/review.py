@@ -49,8 +49,8 @@ def show(kind: JudgedKind, source: data.Source) -> None:
     if not allowed("vote"):
         st.info("You can read here. To judge, ask whoever runs these pages to make you a voter.")
         return
-    own, guide = text.TextLine("body", _instructions(kind, source)), text.TextLine("quiet", " ".join(form.guide))
-    text.lines(text.TextLine("strong", form.question), own, guide)
+    guide = text.TextLine("quiet", f"{form.guide} {form.unsure} Skip what you do not understand.")
+    text.lines(text.TextLine("strong", form.question), text.TextLine("body", _instructions(kind, source)), guide)
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
     pool = _pool(source, kind.name)
     if not pool.queries:

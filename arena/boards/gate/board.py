@@ -36,7 +36,6 @@ FORM: Final = Number(3)
 SIGNED: Final = Number(3, signed=True)
 _DIFFERENCE: Final = "New minus old; for games, new's share of the points minus 0.5, which is even."
 _EVEN: Final = "Win rate, 0.5 is even"
-"""Name of the games' score where their difference, which is no difference of two shares, stands beside it."""
 _LOWER: Final = "Old minus new where lower is better."
 
 
@@ -136,16 +135,6 @@ class Compared(Struct, frozen=True):
     def title(self) -> str:
         return quantity(WON if self.on == PAIRWISE else score_of(self.on)).title
 
-    @property
-    def heading(self) -> str:
-        """The title beside a difference; for games it says from what share the difference is counted."""
-        return _EVEN if self.on == PAIRWISE else self.title
-
-    @property
-    def subtracted(self) -> float | None:
-        """The old agent's figure, if the difference is new minus old; ``None`` for games."""
-        return None if self.on == PAIRWISE else self.old
-
     def finding(self, new: str, old: str) -> str:
         difference, margin = self.result.difference, self.result.margin
         low, high = difference.low, difference.high
@@ -202,6 +191,11 @@ class Compared(Struct, frozen=True):
         return f"{first} About {more} like these would decide it with a probability of 80%."
 
 
+def _beside(score: Compared) -> dict[str, Any]:
+    """What stands beside a difference: the score's name, and the figure that is subtracted, which games have not."""
+    return {"heading": score.title, "subtracted": score.old} if score.on != PAIRWISE else {"heading": _EVEN}
+
+
 class GroupCompared(Struct, frozen=True):
     """Comparison of the new agent with the old one on one group of queries, by one score.
 
@@ -236,7 +230,8 @@ def group_table(groups: Sequence[GroupCompared]) -> Table:
         shown = Estimate(difference.value, n=difference.n) if group.few else difference
         rows.append(
             fields(group, "column", "value", "name", "verdict", "shrunk")
-            | fields(group.compared, "on", "heading", "new", "old", "subtracted", "level")
+            | fields(group.compared, "on", "new", "old", "level")
+            | _beside(group.compared)
             | {"difference": shown, "queries": difference.n}
         )
     columns = (
@@ -381,7 +376,8 @@ class GateBoard(Board, frozen=True):
 
     def table(self) -> Table:
         rows = [
-            fields(score, "on", "heading", "new", "old", "subtracted", "verdict")
+            fields(score, "on", "new", "old", "verdict")
+            | _beside(score)
             | fields(score.result, "difference", "missing")
             | {"queries": score.result.difference.n}
             for score in self.scores
@@ -406,7 +402,7 @@ class GateBoard(Board, frozen=True):
 
     def picture(self) -> Whiskers:
         lines = [
-            Line(score.heading, [*_others(score), Mark(difference.value, difference.low, difference.high)])
+            Line(_beside(score)["heading"], [*_others(score), Mark(difference.value, difference.low, difference.high)])
             for score in self.scores
             if (difference := score.result.difference).value is not None
         ]
