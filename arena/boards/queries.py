@@ -169,7 +169,10 @@ class QueryBoard(Board, frozen=True, eq=False):
             f"{meaning} Queries that stand out come first, then the others by separation, an order that may be chance. "
             f"{self._level(kind)}"
         ).strip()
-        title = f"{heading}{' in percent' * (form is _WHOLE)}: blue above the mean of the query's agents, orange below"
+        least, most = played[played > 0].min(initial=played.max()), played.max()
+        games = counted(most, "game") if least == most else f"{least:.0f} to {most:.0f} games"
+        of = f" in percent of {games}" if form is _WHOLE else ""
+        title = f"{heading}{of}: blue above the mean of the query's agents, orange below"
         links = {name: link(query_id, "") for query_id, name in labels.items()}
         links |= {agent: link("", agent) for agent in agents}
         rows = [total, *labels.values()]

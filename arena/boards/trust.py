@@ -451,9 +451,7 @@ def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
             f"Of {counted(counts.triples, 'set')} of three agents that all met, {counts.surely:,} surely beat each "
             f"other in a circle and {counts.surely_not:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} "
             "circles.",
-            _TOO_WIDE
-            if status == "unknown"
-            else "One rating per agent cannot describe circles: look at the win matrix pair by pair.",
+            _TOO_WIDE if status == "unknown" else "One rating per agent cannot describe circles: see the win matrix.",
         )
     if ratings.judges is not None:
         alpha, games = ratings.judges.alpha, counted(ratings.judges.games, "game")

@@ -57,7 +57,7 @@ def show(kind: JudgedKind, source: data.Source) -> None:
         onward.tasks(f"{form.missing} Once judges have judged, people are asked here.", source)
         return
     with top:
-        annotator = annotator_field(placeholder="Your name or initials", label_visibility="collapsed", width=140)
+        annotator = annotator_field(placeholder="Your name or initials", label_visibility="collapsed", width=170)
     if not annotator:
         st.info(f"Enter your name or initials to begin. {_STORED}")
         return
@@ -255,7 +255,7 @@ class Review(Struct, frozen=True):
                 documents = documents[:_DOCUMENTS]
             for number, document in enumerate(documents):
                 title = document.metadata.get("title", "") or document.doc_id
-                text.strong(title)
+                text.strong(title.strip())
                 key = f"document-{number}-{self._key(task)}"
                 text.passage(document.text, key, label=f"Document: {title}", empty="This document is empty.", raw=raw)
 

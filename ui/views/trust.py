@@ -169,9 +169,8 @@ def _say_how_to_get_people(source: data.Source, levels: Sequence[Level], purpose
         f"People judged {', '.join(levels)}, but nothing that a judge did." if levels else "No human labels yet."
     )
     words = f"**{situation}** {purpose} Fifty judgments on many queries tell more than hundreds on few."
-    onward.labels(
-        words, source, {kind.form.question: kind.form.view for kind in review.with_tasks(source) if kind.form}
-    )
+    forms = [kind.form for kind in review.with_tasks(source) if kind.form]
+    onward.labels(words, source, {f"{form.view.capitalize()}: {form.question}": form.view for form in forms})
 
 
 def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeople:
