@@ -339,14 +339,15 @@ class GateBoard(Board, frozen=True):
         return [*shared, *self._group_remarks(), *self.dated()]
 
     def dated(self) -> list[str]:
-        """How many answers each agent has, when they were made and how many in this run; once if it is the same."""
-        agents: dict[tuple[int, str], list[str]] = {}
+        """How many answers each agent has, when they were made and how many in this run; files' answers together."""
+        agents: dict[tuple[int, str, str], list[str]] = {}
         for times in self.times:
             if times.answers:
-                agents.setdefault((times.answers, _dated(times)), []).append(times.agent)
+                asked = times.agent if times.first is not None else ""
+                agents.setdefault((times.answers, _dated(times), asked), []).append(times.agent)
         return [
             f"Answers of {listed(names)}: {COUNT.write(count)}{' each' * (len(names) > 1)}, {words}."
-            for (count, words), names in agents.items()
+            for (count, words, _), names in agents.items()
         ]
 
     def _group_remarks(self) -> Iterator[str]:
