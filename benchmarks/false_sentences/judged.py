@@ -225,6 +225,19 @@ def _headline(seen: Seen, said: Said) -> bool | str:
     return right and (said["standing"] is None or (said["standing"] == "Passed") == passed)
 
 
+_EVEN = ", 0.5 is even"
+_SHARED = re.compile(r"((?:[\w@ -]+, )*[\w@ -]+ and [\w@ -]+): (.*)", re.S)
+
+
+def each_score(lines: Iterable[str]) -> Iterator[str]:
+    """A gate's lines, with a line for each score of those that share a sentence."""
+    for line in (line.replace(f"Win rate{_EVEN}", "Win rate") for line in lines):
+        shared = _SHARED.fullmatch(line)
+        titles = re.split(r", | and ", shared[1]) if shared else []
+        known = titles and all(re.fullmatch(TITLE, title) for title in titles)
+        yield from (f"{title}: {shared[2]}" for title in titles) if shared and known else (line,)
+
+
 def _units(seen: Seen, score: str) -> tuple[float, float, int] | None:
     found = seen.count.between(score, *seen.pair)
     if not found:
@@ -249,7 +262,8 @@ def _row(seen: Seen, said: Said) -> bool | str:
     if found is None:
         return bool(said["new"] == "-" and said["verdict"] == "undecided")
     units = len({seen.world.conversation(query) for query in seen.world.names})
-    if not (rounds_to(said["new"], found[0]) and rounds_to(said["old"], found[1])):
+    right_old = said["old"] == "-" if score == "pairwise" else rounds_to(said["old"], found[1])
+    if not (rounds_to(said["new"], found[0]) and right_old):
         return f"rather {found[0]:.3f} and {found[1]:.3f}"
     if not rounds_to(said["d"], found[0] - found[1] if score != "pairwise" else found[0] - 0.5):
         return "another difference"
@@ -383,7 +397,7 @@ def _of_judges(seen: Seen, said: Said) -> bool | str:
     return len(judges) == 1 if said["fixed"] else len(judges) > 2
 
 
-@claim("gate: answers", r"Answers of (?P<agent>[v-z]): (?P<n>[\d,]+), from a file\.")
+@claim("gate: answers", r"Answers of (?P<agent>[v-z](?: and [v-z])?): (?P<n>[\d,]+)(?: each)?, from a file\.")
 def _of_answers(seen: Seen, said: Said) -> bool | str:
     return whole(said["n"]) == len(seen.world.names) or f"rather {len(seen.world.names)}"
 
