@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from arena.boards.quantities import WON, quantity
-from arena.boards.trust import NOT_FOOLED
+from arena.boards.trust import CHEATS
 from arena.present.blocks import Board, Check, Checks, Section, Status, settled
 from arena.present.numbers import COUNT, PERCENT, listed, with_interval
 from arena.present.table import INTERVAL, Column, Table
@@ -58,7 +58,7 @@ class AuditBoard(Board, frozen=True):
         remedy = "Use another judge or prompt, and check whether agents give such answers."
         if verdict == "unknown":
             remedy = "Add queries: a cheat meets one agent on each."
-        return Check(f"{NOT_FOOLED} {judge}", verdict, f"{sentence}; the bar is {PERCENT.write(BAR)}.", remedy)
+        return Check(f"{CHEATS} {judge}", verdict, f"{sentence}; the bar is {PERCENT.write(BAR)}.", remedy)
 
     def json(self) -> list[dict[str, Any]]:
         return [dict(row) for row in self.rows]
