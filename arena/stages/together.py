@@ -37,6 +37,8 @@ class TournamentStages(Stage):
             for listed in listed_stages()
             if (section := config.section(listed.key)) is not None
         ]
+        for stage in self.stages:
+            stage.join(self.stages)
         self._by_task = {task: stage for stage in self.stages for task in stage.tasks}
 
     @property
@@ -59,11 +61,17 @@ class TournamentStages(Stage):
         return self._by_task[task].leads_on(task)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        return self._repeated(self._by_task[want.task].after(want, result))
+        return self._repeated(self._by_task[want.task].after(want, result), want)
 
-    def _repeated(self, release: Release) -> Release:
-        wanted = self._samples(release.wanted)
-        return Release(wanted, wanted if release.ready is release.wanted else self._samples(release.ready))
+    def _repeated(self, release: Release, cause: Wanted | None = None) -> Release:
+        wanted = self._samples(self._with_more(release.wanted, cause))
+        if release.ready is release.wanted:
+            return Release(wanted, wanted)
+        return Release(wanted, self._samples(self._with_more(release.ready, cause)))
+
+    def _with_more(self, wants: Sequence[Wanted], cause: Wanted | None) -> Sequence[Wanted]:
+        more = [want for stage in self.stages for want in stage.also(wants, cause)]
+        return [*wants, *more] if more else wants
 
     def _samples(self, wants: Sequence[Wanted]) -> Sequence[Wanted]:
         """Repeat each planned judgment for every sample of its judge, unless its task is ``written_once``."""
