@@ -41,7 +41,7 @@ def _known(names: list[str]) -> list[str]:
 
 
 class AuditSection(ConfigSection):
-    """[Known cheats play](judge-card.md#cheats), and judges are asked [in other words](judge-card.md#other-wordings)."""
+    """[Known cheats](judge-card.md#cheats) play; prompts are tried in [other words](judge-card.md#other-wordings)."""
 
     judge: Annotated[list[str], BeforeValidator(as_list)] = []
     """The judge to test with cheats, or a list of judges; without one, no cheat plays."""
