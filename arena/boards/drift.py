@@ -27,12 +27,12 @@ _COLUMNS: Final = (
     Column("least", "Would find", PERCENT, "The smallest change of agreement found with 80% probability."),
 )
 _AGENTS: Final = (
-    Column("agent", "Agent"),
+    Column("agent", "Mean of"),
     Column("then", "Mean then", SIGNED_2, "Mean score by this judge, on the card's date.", INTERVAL),
     Column("now", "Mean now", SIGNED_2, "", INTERVAL),
     Column("anew", "Judged anew", PERCENT, "Share of its judgments that are not those of then."),
     Column("of_judge", "Judge's part", SIGNED_2, "The judge's drift in this mean.", INTERVAL),
-    Column("change", "Agent's part", SIGNED_2, "Now minus then minus the judge's part.", INTERVAL),
+    Column("change", "Without it", SIGNED_2, "Now minus then minus the judge's part.", INTERVAL),
     Column("why", "Not corrected"),
 )
 
@@ -80,7 +80,7 @@ class DriftBoard(Board, frozen=True):
                 if not corrected:
                     yield f"No change of an agent can be corrected for it: {whys}."
             elif each.drift.verdict == "no drift found":
-                yield "So differences over these dates are not corrected."
+                yield "Differences over these dates are not corrected for it."
             else:
                 yield capital("too few queries to tell: let people label things on ten queries and more.")
 

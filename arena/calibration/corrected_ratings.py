@@ -363,8 +363,8 @@ def _figures(
         for item, value in values.items():
             human, chance = people.get(query_id, {}).get(item), chances.get((query_id, item), 1.0)
             for name, mirrored, kind in means_of(level, item, means):
-                people_score = None if human is None else score_of(level, human, mirrored)
-                row = _ItemScore(query_id, score_of(level, value, mirrored), people_score, chance, kind)
+                people_score = None if human is None else score_of(level, human, mirrored=mirrored)
+                row = _ItemScore(query_id, score_of(level, value, mirrored=mirrored), people_score, chance, kind)
                 by_name.setdefault(name, []).append(row)
     figures, refused = {}, {}
     for name, rows in sorted(by_name.items()):
@@ -410,7 +410,7 @@ def means_of(level: Level, item: ItemKey, means: ItemMeans) -> list[tuple[str, b
     return [(", ".join(item[place] for place in means.names) or "all documents", False, "")]
 
 
-def score_of(level: Level, value: float, mirrored: bool) -> float:
+def score_of(level: Level, value: float, *, mirrored: bool) -> float:
     if level != "verdicts":
         return value
     return (1 - value) / 2 if mirrored else (1 + value) / 2

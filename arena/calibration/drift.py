@@ -131,7 +131,7 @@ def _least(differences: Floats, tests: int) -> float | None:
 
 
 def means_by_agent(level: Level, opinions: Sequence[Opinion], means: ItemMeans) -> dict[str, Estimate]:
-    """The mean score of each agent, or of all documents, by one judge's opinions."""
+    """The mean score of each agent, of all documents, or of one agent against another, by one judge's opinions."""
     scores = _scores(level, values_of(settled(opinions, verdicts=level == "verdicts")), means)
     flat = [score for by_item in scores.values() for score in by_item.values()]
     ends = means.ends or ((0.0, 1.0) if level == "verdicts" else (min([0.0, *flat]), max([1.0, *flat])))
@@ -165,9 +165,17 @@ def _scores(level: Level, values: Values, means: ItemMeans) -> dict[str, dict[tu
     scores: dict[str, dict[tuple[str, ItemKey], float]] = {}
     for query_id, items in values.items():
         for item, value in items.items():
-            for name, mirrored, _ in means_of(level, item, means):
-                scores.setdefault(name, {})[query_id, item] = score_of(level, value, mirrored)
+            scores.setdefault(mean_of(level, item, means), {})[query_id, item] = score_of(level, value, mirrored=False)
     return scores
+
+
+def mean_of(level: Level, item: ItemKey, means: ItemMeans) -> str:
+    """The mean that an item is in; of a game, that of its first agent against the second alone.
+
+    Against others, a judge's drift may go the other way.
+    """
+    (name, _, opponent), *_ = means_of(level, item, means)
+    return f"{name} against {opponent}" if opponent else name
 
 
 class TwoDates(Struct, frozen=True):

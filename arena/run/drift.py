@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from arena.calibration import Opinion
 from arena.calibration.comparison import regrouped
-from arena.calibration.corrected_ratings import means_of
-from arena.calibration.drift import Drift, TwoDates, drift, drift_by_agent, means_by_agent, two_dates
+from arena.calibration.drift import Drift, TwoDates, drift, drift_by_agent, mean_of, means_by_agent, two_dates
 from arena.calibration.votes import Level
 from arena.config.schema import Config
 from arena.config.settings import StoredSettings
@@ -60,8 +59,8 @@ class Frozen(Struct, frozen=True):
 
     Attributes:
         people: people's settled labels of these items; in conversations, these are named in place of queries.
-        means: the mean score of each agent, by all judgments of this judge.
-        judged: by agent, the first digits of the ids of these judgments.
+        means: the mean score of each agent (or pair of agents), by all judgments of this judge.
+        judged: by agent (or pair), the first digits of the ids of these judgments.
         left_out: number of judgments whose prompt can no longer be made, since data or prompts have changed.
     """
 
@@ -312,8 +311,7 @@ def _known_by(kind: JudgedKind, judged: Sequence[tuple[Anchor, Sequence[Opinion]
     ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for anchor, opinions in judged:
         for opinion in opinions:
-            for name, _, _ in means_of(kind.level, opinion.item, kind.means):
-                ids[name][anchor.judgment_id[:_KNOWN_BY]] = None
+            ids[mean_of(kind.level, opinion.item, kind.means)][anchor.judgment_id[:_KNOWN_BY]] = None
     return {name: "".join(each) for name, each in ids.items()}
 
 

@@ -144,12 +144,16 @@ def test_items_stay_frozen_when_the_answers_change_and_the_change_is_split_in_tw
     asked = since(cli, config, card)
     assert (asked["drift"]["verdict"], asked["drift"]["n"]) == ("drifted", 180)
     agents = {each["agent"]: each for each in asked["agents"]}
-    assert {name: each["anew"] for name, each in agents.items()} == {"x": 0.5, "y": 0.5, "z": 1.0}
-    z = agents["z"]
-    assert z["then"]["value"] == 0
-    assert z["now"]["value"] > 0.2  # the answers are as bad as before: the judge is another
-    assert z["change"]["low"] < 0 < z["change"]["high"]
-    assert z["change"]["value"] == pytest.approx(z["now"]["value"] - z["of_judge"]["value"], abs=1e-5)
+    anew = {"x against y": 0.0, "x against z": 1.0, "y against z": 1.0}
+    assert {name: each["anew"] for name, each in agents.items()} == anew
+    assert agents["x against y"]["why"] == "nothing of it was judged anew"
+    for name in ("x against z", "y against z"):
+        pair = agents[name]
+        assert pair["then"]["value"] == 1
+        assert pair["now"]["value"] < 0.8  # the answers are as bad as before: the judge is another
+        assert pair["change"]["low"] < 0 < pair["change"]["high"]
+        raw = pair["now"]["value"] - 1
+        assert pair["change"]["value"] == pytest.approx(raw - pair["of_judge"]["value"], abs=1e-5)
     assert "Agents on both dates" in cli("calibrate", config, "--since", card).out
 
 

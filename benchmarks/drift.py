@@ -1,0 +1,74 @@
+"""How often a judge that did not change is said to have drifted, and how often a planted drift of 10 points is found.
+
+``python -m benchmarks.drift`` prints the section "Drift of a judge" of benchmarks/README.md; ten minutes. A judge's
+chance to agree with people differs by query (sd 0.15) around 80 %. "By chance" draws each answer anew on both dates, as
+a judge at temperature 1 would give it; "the same" repeats the first answer unless the drift moves it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from arena.calibration import Opinion
+from arena.calibration.drift import Drift, drift
+from arena.calibration.votes import Level
+from retrieval_eval.stats import Floats
+
+SIZES: Final = ((30, 4), (100, 1), (100, 2))
+"""Queries, and items on each."""
+PLANTED: Final = 0.1
+AGREES, BY_QUERY = 0.8, 0.15
+
+
+def world(
+    rng: np.random.Generator, size: tuple[int, int], level: Level, planted: float, *, by_chance: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Labels of people and of the judge then and now, shape (queries, items); ``planted`` is lost in agreement."""
+    people = rng.choice([-1.0, 1.0] if level == "verdicts" else [0.0, 1.0, 2.0], size)
+    other = -people if level == "verdicts" else np.where(people > 0, people - 1, 1.0)
+    agrees = np.clip(AGREES + rng.normal(0, BY_QUERY, (size[0], 1)), 0.05, 0.99)
+    then = np.where(rng.random(size) < agrees, people, other)
+    again = np.where(rng.random(size) < agrees, people, other) if by_chance else then
+    return people, then, np.where(rng.random(size) < planted / AGREES, other, again)
+
+
+def measured(people: Floats, then: Floats, now: Floats, level: Level) -> Drift:
+    rows = (
+        [Opinion(f"q{at[0]}", (str(at[1]), "x"), rater, float(value)) for at, value in np.ndenumerate(labels)]
+        for rater, labels in (("j", then), ("j", now), ("ann", people))
+    )
+    return drift(level, *rows)
+
+
+def table(runs: int) -> Iterator[str]:
+    rng = np.random.default_rng(47)
+    yield '| labels | queries x items | answers | said to drift, unchanged | drift of 10 points found | "would find" |'
+    yield "|---|---|---|---|---|---|"
+    levels: tuple[Level, ...] = ("verdicts", "criteria")
+    for level in levels:
+        for size in SIZES:
+            for by_chance in (True, False):
+                shares = []
+                for planted in (0.0, PLANTED):
+                    every = [
+                        measured(*world(rng, size, level, planted, by_chance=by_chance), level) for _ in range(runs)
+                    ]
+                    shares.append(f"{sum(each.verdict == 'drifted' for each in every) / runs:.1%}")
+                least = np.median([each.least for each in every if each.least is not None])
+                answers = "by chance" if by_chance else "the same"
+                yield f"| {level} | {size[0]} x {size[1]} | {answers} | {' | '.join(shares)} | {least:.0%} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=2000)
+    for line in table(parser.parse_args().runs):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
