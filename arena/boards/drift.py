@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from arena.calibration import ItemKey
+from arena.calibration.votes import Level
 from arena.data.kinds import kind_of
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, P_VALUE, PERCENT, SIGNED_2, capital, counted, listed
@@ -46,16 +48,15 @@ class DriftBoard(Board, frozen=True):
         rows = [flat(each.drift) | {"judge": each.judge, "level": each.level} for each in self.asked]
         blocks: list[Block] = [Remarks([*self._lines()]), Table("drift", "Then and now", _COLUMNS, rows)]
         for each in self.asked:
-            name, words = f"{each.judge}-{each.level}", kind_of(each.level).words
+            name = f"{each.judge}-{each.level}"
             if labels := each.drift.labels:
                 columns = [
                     Column("query_id", "Query"),
                     *(Column(key, key.capitalize()) for key in ("item", "then", "now")),
                 ]
                 moved = [
-                    flat(label)
-                    | {"item": " / ".join(label.item)}
-                    | {key: words.get(value, f"{value:g}") for key, value in (("then", label.then), ("now", label.now))}
+                    {"query_id": label.query_id, "item": " / ".join(label.item)}
+                    | {key: _word(each.level, label.item, getattr(label, key)) for key in ("then", "now")}
                     for label in labels[:_MOST]
                 ]
                 more = len(labels) - _MOST
@@ -86,3 +87,9 @@ class DriftBoard(Board, frozen=True):
 
     def json(self) -> Any:
         return plain(self.asked)
+
+
+def _word(level: Level, item: ItemKey, value: float) -> str:
+    if level == "verdicts":
+        return {1: item[-2], -1: item[-1]}.get(round(value), "tie")
+    return kind_of(level).words.get(value, f"{value:g}")

@@ -532,7 +532,7 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
 def _same_judge(board: Leaderboard) -> Iterator[Check]:
     """Whether each judge stayed the same: by its model's name, and by what it says of its card's items."""
     for judge in dict.fromkeys([*board.models, *(str(each["judge"]) for each in board.drifts)]):
-        models = board.models.get(judge, {})
+        models = _versions(board, judge)
         drifts = [each for each in board.drifts if each["judge"] == judge]
         if len(models) < 2 and not drifts:
             continue
@@ -558,6 +558,16 @@ def _same_judge(board: Leaderboard) -> Iterator[Check]:
             else "Ask for a dated version of the model. Whether its judgments changed, 'ragleague calibrate CONFIG "
             "--since CARD' says.",
         )
+
+
+def _versions(board: Leaderboard, judge: str) -> Mapping[str, int]:
+    """Number of judgments by each model that replied under the name of the judge's model."""
+    from judges.witness import is_same_model
+
+    if (settings := board.settings.judges.get(judge)) is None:
+        return {}
+    asked = settings.replies_as or settings.model
+    return {model: count for model, count in board.models.get(judge, {}).items() if is_same_model(asked, model)}
 
 
 def _by_others(board: Leaderboard) -> Iterator[str]:

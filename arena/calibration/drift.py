@@ -20,7 +20,7 @@ from arena.calibration import ItemKey, ItemMeans, Opinion
 from arena.calibration.consensus import settled, values_of
 from arena.calibration.corrected_ratings import means_of, score_of
 from arena.calibration.two_judges import mean_difference
-from arena.calibration.votes import Level, Values, agreement_by_item
+from arena.calibration.votes import Level, agreement_by_item
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, numbered, ratio_estimate, share_estimate, student
 from retrieval_eval.stats.estimate import Estimate
@@ -130,11 +130,22 @@ def _least(differences: Floats, tests: int) -> float | None:
     return max(of_moves, reach * float(differences.std(ddof=1)) / math.sqrt(units))
 
 
-def means_by_agent(level: Level, opinions: Sequence[Opinion], means: ItemMeans) -> dict[str, Estimate]:
-    """The mean score of each agent, of all documents, or of one agent against another, by one judge's opinions."""
-    scores = _scores(level, values_of(settled(opinions, verdicts=level == "verdicts")), means)
+def means_by_agent(
+    level: Level, opinions: Sequence[Opinion], means: ItemMeans, then: Sequence[Opinion] | None = None
+) -> dict[str, Estimate]:
+    """The mean score of each agent, of all documents, or of one agent against another, by one judge's opinions.
+
+    With ``then``, its mean change since those opinions, of the items that are in both.
+    """
+    scores = _scores(level, opinions, means)
+    if then is not None:
+        old = _scores(level, then, means)
+        both = {name: by_item.keys() & old.get(name, {}).keys() for name, by_item in scores.items()}
+        scores = {
+            name: {key: scores[name][key] - old[name][key] for key in keys} for name, keys in both.items() if keys
+        }
     flat = [score for by_item in scores.values() for score in by_item.values()]
-    ends = means.ends or ((0.0, 1.0) if level == "verdicts" else (min([0.0, *flat]), max([1.0, *flat])))
+    ends = min([0.0, *flat]), max([1.0, *flat])
     estimates = {}
     for name, by_item in scores.items():
         unit = numbered([query_id for query_id, _ in by_item])
@@ -142,28 +153,9 @@ def means_by_agent(level: Level, opinions: Sequence[Opinion], means: ItemMeans) 
     return estimates
 
 
-def drift_by_agent(
-    level: Level, then: Sequence[Opinion], now: Sequence[Opinion], means: ItemMeans
-) -> dict[str, Estimate]:
-    """How far the judge's drift moves the mean score of each agent; without an interval below ten queries."""
-    old, new = (
-        _scores(level, values_of(settled(opinions, verdicts=level == "verdicts")), means) for opinions in (then, now)
-    )
-    estimates = {}
-    for name in old.keys() & new.keys():
-        items = [key for key in old[name] if key in new[name]]
-        changes = np.array([new[name][key] - old[name][key] for key in items])
-        unit, scale = numbered([query_id for query_id, _ in items]), max(1.0, float(np.abs(changes).max(initial=0)))
-        if (sizes := np.bincount(unit).astype(np.float64)).size >= FEW_QUERIES:
-            sums = np.bincount(unit, changes / scale).astype(np.float64)
-            change = mean_difference(sums, sizes, level=0.95).difference
-            estimates[name] = _scaled(change, scale)
-    return estimates
-
-
-def _scores(level: Level, values: Values, means: ItemMeans) -> dict[str, dict[tuple[str, ItemKey], float]]:
+def _scores(level: Level, opinions: Sequence[Opinion], means: ItemMeans) -> dict[str, dict[tuple[str, ItemKey], float]]:
     scores: dict[str, dict[tuple[str, ItemKey], float]] = {}
-    for query_id, items in values.items():
+    for query_id, items in values_of(settled(opinions, verdicts=level == "verdicts")).items():
         for item, value in items.items():
             scores.setdefault(mean_of(level, item, means), {})[query_id, item] = score_of(level, value, mirrored=False)
     return scores
@@ -202,7 +194,7 @@ def two_dates(agent: str, then: Estimate, now: Estimate, anew: float, of_judge: 
     entry = TwoDates(agent, then, now, anew)
     if not anew:
         return replace(entry, why="nothing of it was judged anew")
-    if of_judge is None or of_judge.low is None:
+    if of_judge is None or (of_judge.n or 0) < FEW_QUERIES:
         return replace(entry, why=f"fewer than {FEW_QUERIES} of its queries are among the labelled items")
     if then.value is None or now.value is None or None in (then.low, now.low):
         return replace(entry, why="its mean on one of the dates has no interval")

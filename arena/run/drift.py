@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from arena.calibration import Opinion
 from arena.calibration.comparison import regrouped
-from arena.calibration.drift import Drift, TwoDates, drift, drift_by_agent, mean_of, means_by_agent, two_dates
+from arena.calibration.drift import Drift, TwoDates, drift, mean_of, means_by_agent, two_dates
 from arena.calibration.votes import Level
 from arena.config.schema import Config
 from arena.config.settings import StoredSettings
@@ -42,8 +42,6 @@ FROZEN: Final = Task("frozen")
 """Task of stored judgments whose reply is the prompt of the judgment that their id names."""
 DRIFT: Final = Task("drift")
 """Task of stored judgments that say what an asking again found, for the trust check."""
-_KNOWN_BY: Final = 6
-"""Number of digits of a judgment's id by which a card knows it."""
 
 
 class Anchor(Struct, frozen=True):
@@ -60,7 +58,7 @@ class Frozen(Struct, frozen=True):
     Attributes:
         people: people's settled labels of these items; in conversations, these are named in place of queries.
         means: the mean score of each agent (or pair of agents), by all judgments of this judge.
-        judged: by agent (or pair), the first digits of the ids of these judgments.
+        judged: by agent (or pair), the first six digits of the ids of these judgments.
         left_out: number of judgments whose prompt can no longer be made, since data or prompts have changed.
     """
 
@@ -68,7 +66,7 @@ class Frozen(Struct, frozen=True):
     people: tuple[Opinion, ...]
     clusters: Mapping[str, str]
     means: Mapping[str, Estimate]
-    judged: Mapping[str, str]
+    judged: Mapping[str, list[str]]
     left_out: int
 
 
@@ -193,7 +191,7 @@ def ask_again(store: Store, config: Config, card: Mapping[str, Any], today: date
         None if None in costs else math.fsum(cost for cost in costs if cost is not None),
     )
     if measured.verdict == "drifted":
-        of_judge = drift_by_agent(level, first, second, kind.means)
+        of_judge = means_by_agent(level, second, kind.means, first)
         asked = replace(asked, agents=tuple(_two_dates(store, config, held, (judge_name, kind), of_judge)))
     outcome = {"judge": judge_name, "level": level, "made": made, "day": day, "verdict": measured.verdict}
     outcome |= {"labels": measured.n, "moved": len(measured.labels)}
@@ -213,9 +211,9 @@ def _two_dates(
         if anchor.want.judge == name
     ]
     means = means_by_agent(kind.level, [each for _, opinions in judged for each in opinions], kind.means)
-    for agent, known in _known_by(kind, judged).items():
+    for agent, ids in _known_by(kind, judged).items():
         if agent in held.means:
-            ids, earlier = _digits(known), {*_digits(held.judged.get(agent, ""))}
+            earlier = {*held.judged[agent]}
             anew = sum(ident not in earlier for ident in ids) / len(ids)
             yield two_dates(agent, held.means[agent], means[agent], anew, of_judge.get(agent))
 
@@ -306,14 +304,9 @@ def _opinions(
     return [*regrouped(opinions, clusters)]
 
 
-def _known_by(kind: JudgedKind, judged: Sequence[tuple[Anchor, Sequence[Opinion]]]) -> dict[str, str]:
-    """By agent, the first digits of the ids of all judgments that are in its mean."""
+def _known_by(kind: JudgedKind, judged: Sequence[tuple[Anchor, Sequence[Opinion]]]) -> dict[str, list[str]]:
     ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for anchor, opinions in judged:
         for opinion in opinions:
-            ids[mean_of(kind.level, opinion.item, kind.means)][anchor.judgment_id[:_KNOWN_BY]] = None
-    return {name: "".join(each) for name, each in ids.items()}
-
-
-def _digits(known: str) -> list[str]:
-    return [known[at : at + _KNOWN_BY] for at in range(0, len(known), _KNOWN_BY)]
+            ids[mean_of(kind.level, opinion.item, kind.means)][anchor.judgment_id[:6]] = None
+    return {name: [*each] for name, each in ids.items()}

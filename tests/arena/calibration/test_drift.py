@@ -225,7 +225,7 @@ def test_grades_that_all_rise_are_a_drift_although_people_agree_as_often() -> No
 
 @pytest.mark.parametrize(("value", "low", "why"), [(0.1, 0.0, ""), (None, None, "fewer than 10 of its queries")])
 def test_a_change_is_corrected_by_the_part_that_was_judged_anew(value: Any, low: Any, why: str) -> None:
-    of_judge = Estimate(value, low, None if low is None else 0.2)
+    of_judge = Estimate(value, low, None if low is None else 0.2, 9 if low is None else 12)
     found = two_dates("x", Estimate(0.4, 0.3, 0.5), Estimate(0.7, 0.6, 0.8), 0.5, of_judge)
     assert why in found.why
     if not why:
