@@ -93,7 +93,7 @@ def drift(level: Level, then: Sequence[Opinion], now: Sequence[Opinion], people:
         p = float(holm(flipped).min())
         levels = holm_levels(len(sums), lambda test, level: bool(flipped[test] <= 1 - level + 1e-12), LEVEL)
         verdict = "drifted" if p <= 1 - LEVEL else "no drift found"
-        least = _least(sums[0] / sizes.mean(), len(sums))
+        least = _least(sums[0], float(sizes.mean()), len(sums))
     difference, *shift = (
         _scaled(mean_difference(each, sizes, level=level).difference, scale)
         for each, scale, level in zip(sums, scales, levels, strict=True)
@@ -119,15 +119,18 @@ def _scaled(estimate: Estimate, scale: float) -> Estimate:
     return replace(estimate, value=value, low=low, high=high)
 
 
-def _least(differences: Floats, tests: int) -> float | None:
-    """The smallest drift to be found: from the scatter of these differences, and the fewest moves that show one."""
-    units = differences.size
+def _least(sums: Floats, size: float, tests: int) -> float | None:
+    """The smallest drift to be found: from the scatter of these differences, and the fewest queries that show one.
+
+    ``sums`` has the differences of each query's items, of which it has ``size`` on average.
+    """
+    units = sums.size
     reach = student(1 - (1 - LEVEL) / tests, units) + float(scipy.special.stdtrit(units - 1, _POWER))
     moves = 1 + math.ceil(math.log2(tests / (1 - LEVEL)))
     if moves > units:
         return None
-    of_moves = float(scipy.special.bdtri(moves - 1, units, 1 - _POWER))
-    return max(of_moves, reach * float(differences.std(ddof=1)) / math.sqrt(units))
+    of_queries = float(scipy.special.bdtri(moves - 1, units, 1 - _POWER))
+    return max(1 - (1 - of_queries) ** (1 / size), reach * float(sums.std(ddof=1)) / size / math.sqrt(units))
 
 
 def means_by_agent(

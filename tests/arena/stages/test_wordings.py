@@ -10,8 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from arena.boards.audit import SAME_IN_OTHER_WORDS, AuditBoard
 from arena.boards.leaderboard import TournamentBoard
@@ -23,6 +25,7 @@ from arena.run.plan import plan
 from arena.store import Store, Wanted
 from judges.errors import ConfigError, PromptError
 from judges.types import Task
+from retrieval_eval.stats.bootstrap import share_estimate, smallest_share
 from tests.arena.stages.test_audit import worth
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.nugget_judge import nugget_judge, nugget_tournament
@@ -250,3 +253,12 @@ def test_prompts_without_further_wordings_are_refused_and_ones_own_may_have_some
 def test_an_audit_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="name a 'judge' to test with cheats, or 2 or 3 'wordings'"):
         configured(tmp_path, audit={})
+
+
+def test_the_smallest_share_of_flips_that_an_audit_finds_is_found_in_four_of_five() -> None:
+    rng = np.random.default_rng(1)
+    ones = np.ones(120)
+    least = smallest_share(0.2, replace(share_estimate(rng.random(120) < 0.1, ones), n=120), 120)
+    assert least is not None
+    above = [(share_estimate(rng.random(120) < least, ones).low or 0) > 0.2 for _ in range(1000)]
+    assert np.mean(above) == pytest.approx(0.8, abs=0.06)
