@@ -130,7 +130,8 @@ def _least(sums: Floats, size: float, tests: int) -> float | None:
     if moves > units:
         return None
     of_queries = float(scipy.special.bdtri(moves - 1, units, 1 - _POWER))
-    return max(1 - (1 - of_queries) ** (1 / size), reach * float(sums.std(ddof=1)) / size / math.sqrt(units))
+    of_items = -math.expm1(math.log1p(-of_queries) / size)
+    return max(of_items, reach * float(sums.std(ddof=1)) / size / math.sqrt(units))
 
 
 def means_by_agent(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,8 @@ from retrieval_eval.stats.estimate import Estimate
 
 FROZEN: Final = Task("frozen")
 """Task of stored judgments whose reply is the prompt of the judgment that their id names."""
+MOST: Final = 1_000
+"""Number of judgments of each judge and level that are frozen at most."""
 DRIFT: Final = Task("drift")
 """Task of stored judgments that say what an asking again found, for the trust check."""
 
@@ -92,50 +95,53 @@ class AskedAgain(Struct, frozen=True):
 
 
 def freeze(store: Store, config: Config, calibration: Calibration) -> dict[tuple[str, Level], Frozen]:
-    """Store the prompts of all judgments on what people labelled; returns what goes on the card of each judge."""
+    """Store the prompts of judgments on what people labelled; returns what goes on the card of each judge."""
     data, settings = store.dataset(config.name), store.settings(config.name)
     clusters, stages = conversations(data.queries.values()), TournamentStages(config, data)
     stages.resume(store, config.name)
     planner, judges = Planner(stages, config.judges, store), open_judges(config, Stop(), None)
-    kept = {}
+    kept, replayed = {}, set[tuple[str, str]]()
     for comparison in calibration.comparisons:
         kind, people = kind_of(comparison.people.level), comparison.people.opinions
         if calibration.settings.games == "ordered" and kind.task is Task.PAIRWISE:
             continue
         labelled = {(opinion.query_id, opinion.item) for opinion in people}
-        by_judge: defaultdict[str, list[tuple[Anchor, list[Opinion]]]] = defaultdict(list)
-        for anchor, result in _judgments(store, config.name, kind):
-            opinions = _opinions(kind, [(anchor, result)], settings, clusters)
-            by_judge[anchor.want.judge].append((anchor, opinions))
-        anchors = [
-            anchor
-            for judged in by_judge.values()
-            for anchor, opinions in judged
-            if anchor.judgment_id != IDENTICAL and any(each[:2] in labelled for each in opinions)
-        ]
-        for stage in stages.stages:  # labels of documents, and nuggets, are parts of further prompts
-            if stage.leading and {Task.RELEVANCE, kind.task} & {*stage.tasks}:
-                queries = dict.fromkeys(anchor.want.query_id for anchor in anchors)
-                planner.walk(want for query_id in queries for want in stages.begin(stage, query_id).ready)
-        prompts = {anchor: stages.prompt(anchor.want) for anchor in anchors}
-        frozen = [
-            anchor
-            for anchor, prompt in prompts.items()
-            if prompt is not None and _id(judges[anchor.want.judge], prompt) == anchor.judgment_id
-        ]
-        store.save([(FROZEN, "", _copy(anchor, prompts[anchor])) for anchor in frozen])
-        for name, judged in by_judge.items():
-            of_judge = tuple(anchor for anchor in frozen if anchor.want.judge == name)
-            queries = {anchor.want.query_id: "" for anchor in of_judge}
+        for name, judged in _by_judge(store, config.name, kind).items():
+            each = [(anchor, _opinions(kind, [(anchor, result)], settings, clusters)) for anchor, result in judged]
+            anchors = [
+                anchor
+                for anchor, opinions in each
+                if anchor.judgment_id != IDENTICAL and any(opinion[:2] in labelled for opinion in opinions)
+            ]
+            queries = _drawn([anchor.want.query_id for anchor in anchors])
+            anchors = [anchor for anchor in anchors if anchor.want.query_id in queries]
+            for stage in stages.stages:  # labels of documents, and nuggets, are parts of further prompts
+                if {Task.RELEVANCE, *([kind.task] if kind is NUGGETS else [])} & {*stage.tasks}:
+                    new = [query_id for query_id in queries if (stage.key, query_id) not in replayed]
+                    replayed |= {(stage.key, query_id) for query_id in new}
+                    planner.walk(want for query_id in new for want in stages.begin(stage, query_id).ready)
+            prompts = {anchor: stages.prompt(anchor.want) for anchor in anchors}
+            same = {
+                anchor: prompt
+                for anchor, prompt in prompts.items()
+                if prompt is not None and _id(judges[name], prompt) == anchor.judgment_id
+            }
+            store.save([(FROZEN, "", _copy(anchor, prompt)) for anchor, prompt in same.items()])
             kept[name, comparison.people.level] = Frozen(
-                of_judge,
+                tuple(same),
                 people,
-                {query_id: cluster for query_id, cluster in clusters.items() if query_id in queries},
-                means_by_agent(kind.level, [each for _, opinions in judged for each in opinions], kind.means),
-                _known_by(kind, judged),
-                sum(anchor.want.judge == name for anchor in anchors) - len(of_judge),
+                {query_id: clusters[query_id] for query_id in queries if query_id in clusters},
+                means_by_agent(kind.level, _opinions(kind, judged, settings, clusters), kind.means),
+                _known_by(kind, each),
+                len(anchors) - len(same),
             )
     return kept
+
+
+def _drawn(query_ids: Sequence[str]) -> dict[str, None]:
+    """Queries in a random order, as many as have ``MOST`` of the judgments on these."""
+    ranked = sorted(query_ids, key=lambda query_id: hashlib.sha256(query_id.encode("utf-8", "replace")).digest())
+    return dict.fromkeys(ranked[:MOST])
 
 
 def ask_again(store: Store, config: Config, card: Mapping[str, Any], today: date | None = None) -> AskedAgain:
@@ -145,22 +151,24 @@ def ask_again(store: Store, config: Config, card: Mapping[str, Any], today: date
         InputError: the card has no frozen items, or the judge is another model or has other parameters now.
     """
     judge_name, level, made = card["judge"], card["level"], card["made"]
-    held = msgspec.convert(card.get("frozen"), Frozen | None)
-    if held is None or not held.anchors:
-        why = (
-            "was made from a store, of which a copy of the configuration is needed" if held is None else "none is left"
-        )
-        raise InputError(f"the card of {judge_name} for {level} has no labelled items to ask again: {why}")
+    try:
+        held = msgspec.convert(card["frozen"], Frozen)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"the card of {judge_name} for {level}: 'frozen' was edited ({error}); write it again"
+        ) from error
     if judge_name not in config.judges:
         raise InputError(f"judges: {judge_name!r}, the judge of the card, is missing; declare it as it was")
     stop, kind, settings = Stop(), kind_of(level), store.settings(config.name)
     judges = open_judges(config, stop, None, [judge_name])
     judge, prompts = judges[judge_name], _prompts(store, held.anchors)
     anchors = [anchor for anchor in held.anchors if anchor in prompts]
-    if not anchors or any(_id(judge, prompts[anchor]) != anchor.judgment_id for anchor in anchors[:1]):
+    if not anchors:
+        raise InputError(f"the card of {judge_name} for {level}: none of its labelled items is frozen in this store")
+    if _id(judge, prompts[anchors[0]]) != anchors[0].judgment_id:
         raise InputError(
-            f"the card of {judge_name} for {level} was made with another model or other parameters, or in another "
-            "store: to compare two judges, name their tables ('ragleague calibrate A.csv B.csv --people P.csv')"
+            f"the card of {judge_name} for {level} was made with another model or other parameters: to compare two "
+            "judges, name their tables ('ragleague calibrate A.csv B.csv --people P.csv')"
         )
     day = (today or datetime.now(UTC).date()).toordinal() * 100
     requests = {
@@ -205,13 +213,10 @@ def _two_dates(
 ) -> Iterator[TwoDates]:
     (name, kind), settings = of, store.settings(config.name)
     clusters = conversations(store.queries(config.name).values())
-    judged = [
-        (anchor, _opinions(kind, [(anchor, result)], settings, clusters))
-        for anchor, result in _judgments(store, config.name, kind)
-        if anchor.want.judge == name
-    ]
-    means = means_by_agent(kind.level, [each for _, opinions in judged for each in opinions], kind.means)
-    for agent, ids in _known_by(kind, judged).items():
+    judged = _by_judge(store, config.name, kind)[name]
+    each = [(anchor, _opinions(kind, [(anchor, result)], settings, clusters)) for anchor, result in judged]
+    means = means_by_agent(kind.level, _opinions(kind, judged, settings, clusters), kind.means)
+    for agent, ids in _known_by(kind, each).items():
         if agent in held.means:
             earlier = {*held.judged[agent]}
             anew = sum(ident not in earlier for ident in ids) / len(ids)
@@ -253,7 +258,7 @@ def _id(judge: Judge, prompt: Prompt) -> str:
     return judgment_id(prompt, judge.provider.identity, by_name=judge.provider.judges_names)
 
 
-def _copy(anchor: Anchor, prompt: Prompt | None) -> Judgment:
+def _copy(anchor: Anchor, prompt: Prompt) -> Judgment:
     packed = base64.b64encode(msgspec.msgpack.encode(prompt)).decode()
     return Judgment(f"frozen-{anchor.judgment_id}", "", "", packed, "", calls=0, cost_usd=0.0)
 
@@ -267,9 +272,9 @@ def _prompts(store: Store, anchors: Sequence[Anchor]) -> dict[Anchor, Prompt]:
     }
 
 
-def _judgments(store: Store, tournament: str, kind: JudgedKind) -> Iterator[tuple[Anchor, Judgment]]:
-    """All judgments of a kind; of nuggets, only those on finished lists."""
-    banks = {}
+def _by_judge(store: Store, tournament: str, kind: JudgedKind) -> dict[str, list[tuple[Anchor, Judgment]]]:
+    """All judgments of a kind, by judge; of nuggets, only those on finished lists."""
+    banks, by_judge = {}, defaultdict[str, list[tuple[Anchor, Judgment]]](list)
     if kind is NUGGETS and (results := nugget_results(store, tournament)) is not None:
         banks = {query_id: [nugget.nugget_id for nugget in bank.nuggets] for query_id, bank in results.banks.items()}
     for (want, ident), (_, result) in zip(
@@ -278,7 +283,9 @@ def _judgments(store: Store, tournament: str, kind: JudgedKind) -> Iterator[tupl
         if ident is None or not isinstance(result, Judgment) or (kind is NUGGETS and want.query_id not in banks):
             continue
         places = AssignmentSubject.of(want).places if kind is NUGGETS else ()
-        yield Anchor(want, ident, tuple(banks[want.query_id][place - 1] for place in places)), result
+        anchor = Anchor(want, ident, tuple(banks[want.query_id][place - 1] for place in places))
+        by_judge[want.judge].append((anchor, result))
+    return by_judge
 
 
 def _opinions(

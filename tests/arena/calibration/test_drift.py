@@ -197,6 +197,10 @@ def test_too_few_queries_say_nothing_and_another_model_is_no_drift(
     stored = cli("calibrate", tmp_path / "store.db", "--since", card)
     assert "--since: needs the tournament's YAML file" in stored.err
     cli("calibrate", tmp_path / "store.db", "--card", tmp_path / "bare.json", *FAST)
+    content = json.loads(card.read_text())
+    content["cards"][0]["frozen"]["anchors"] = "none"
+    card.write_text(json.dumps(content))
+    assert "'frozen' was edited" in cli("calibrate", config, "--since", card).err
     bare = cli("calibrate", config, "--since", tmp_path / "bare.json")
     assert "has no labelled items to ask again" in bare.err
 
