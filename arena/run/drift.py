@@ -34,7 +34,7 @@ from arena.store.outcomes import combined
 from arena.store.rows import AssignmentSubject
 from judges.errors import InputError
 from judges.identity import judgment_id
-from judges.judge import Judge, Request, Stop, judge_all
+from judges.judge import Judge, Request, RequestSource, Stop
 from judges.types import Judgment, Prompt, Task, conversations
 from retrieval_eval.nuggets.types import Support
 from retrieval_eval.stats.estimate import Estimate
@@ -119,7 +119,7 @@ def freeze(store: Store, config: Config, calibration: Calibration) -> dict[tuple
                 if {Task.RELEVANCE, *([kind.task] if kind is NUGGETS else [])} & {*stage.tasks}:
                     new = [query_id for query_id in queries if (stage.key, query_id) not in replayed]
                     replayed |= {(stage.key, query_id) for query_id in new}
-                    planner.walk(want for query_id in new for want in stages.begin(stage, query_id).ready)
+                    planner.walk(want for query_id in new for want in stage.ready(stages.begin(stage, query_id)))
             prompts = {anchor: stages.prompt(anchor.want) for anchor in anchors}
             same = {
                 anchor: prompt
@@ -224,30 +224,32 @@ def _two_dates(
 
 
 async def _ask(judge: Judge, requests: Sequence[Request], store: Store, stop: Stop) -> None:
-    async def save(_judge: str, request: Request, result: Result) -> None:
+    async def save(request: Request, result: Result) -> None:
+        assert request.prompt is not None
         store.save([(request.prompt.task, f"{request.prompt.name}@{request.prompt.version}", result)])
 
     with stopping_early(stop):
         try:
-            await judge_all({judge.name: _Requests(requests)}, {judge.name: judge}, save)
+            await _Requests(requests).serve(judge, save)
         finally:
             await judge.close()
 
 
-class _Requests(list[Request]):
-    """The requests of one judge, as ``judge_all`` takes them."""
+class _Requests(RequestSource):
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._left = [*requests]
 
     def take(self) -> Request | None:
-        return self.pop() if self else None
+        return self._left.pop() if self._left else None
 
     async def more(self) -> bool:
         return False
 
     def put_back(self, request: Request) -> None:
-        self.append(request)
+        self._left.append(request)
 
     def end(self) -> None:
-        self.clear()
+        self._left.clear()
 
 
 def _models(judged: Sequence[tuple[Anchor, Judgment]]) -> list[str]:

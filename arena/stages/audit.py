@@ -22,7 +22,7 @@ from arena.config.schema import Config
 from arena.config.stages import WORDINGS
 from arena.data.dataset import Dataset
 from arena.present.numbers import counted
-from arena.stages.base import Release, RelevanceLabels, TournamentStage
+from arena.stages.base import RelevanceLabels, TournamentStage
 from arena.store import IDENTICAL, Wanted
 from judges.errors import ConfigError
 from judges.prompts import PromptTemplate, load_prompt
@@ -156,15 +156,15 @@ class AuditStage(TournamentStage):
     def _stage_of(self, want: Wanted) -> TournamentStage:
         return next(stage for again, stage in self._worded.items() if WORDINGS[again][0] is want.task)
 
-    def first(self, query_id: str) -> Release:
+    def first(self, query_id: str) -> Sequence[Wanted]:
         agent = self._opponents.get(query_id)
-        return Release.all(
+        return [
             Wanted(AUDIT, judge, query_id, canary, agent, order)
             for judge in self._section.judge
             for canary in self._section.canaries
             for order in ("ab", "ba")
             if agent is not None
-        )
+        ]
 
     def typical_tokens(self, want: Wanted) -> int:
         if want.task is AUDIT:
