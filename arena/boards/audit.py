@@ -13,9 +13,11 @@ from arena.boards.quantities import WON, quantity
 from arena.boards.trust import NOT_FOOLED
 from arena.present.blocks import Block, Board, Check, Checks, Section, Status, settled
 from arena.present.numbers import COUNT, FIGURE, PERCENT, capital, counted, listed, with_interval
-from arena.present.table import INTERVAL, Column, Table, flat, plain
+from arena.present.table import INTERVAL, Column, Table, fields, flat, plain
+from arena.ratings.results import OtherJudges
 from arena.results.audit import BAR as FLIPPED
 from arena.results.audit import USUAL, AuditResults, Flips
+from retrieval_eval.stats.components import JUDGES
 
 SAME_IN_OTHER_WORDS: Final = "Robust to the wording of the prompt"
 BAR: Final = 0.15
@@ -134,17 +136,23 @@ class AuditBoard(Board, frozen=True):
         return Check(f"{NOT_FOOLED} {judge}", verdict, f"{sentence}; the bar is {PERCENT.write(BAR)}.", remedy)
 
     def json(self) -> dict[str, Any]:
+        differences = self.results.differences.items()
         shape: dict[str, Any] = plain(
             {
                 "cheats": [dict(row) for row in self.rows],
                 "wordings": {
                     "flips": self.results.flips,
-                    "differences": self.results.differences,
+                    "differences": {stage: [*map(_of_wordings, rows)] for stage, rows in differences},
                     "changes": {"games": self._changes(), **self.results.changes},
                 },
             }
         )
         return shape
+
+
+def _of_wordings(row: OtherJudges) -> dict[str, Any]:
+    parts = {"wordings" if name == JUDGES else name: share for name, share in row.parts.items()}
+    return {**fields(row, "better", "worse", "interval"), "wordings": row.judges, "parts": parts}
 
 
 def _counted(row: Flips) -> str:

@@ -127,9 +127,10 @@ def freeze(store: Store, config: Config, calibration: Calibration) -> dict[tuple
                 if prompt is not None and _id(judges[name], prompt) == anchor.judgment_id
             }
             store.save([(FROZEN, "", _copy(anchor, prompt)) for anchor, prompt in same.items()])
+            items = {opinion[:2] for anchor, opinions in each if anchor in same for opinion in opinions}
             kept[name, comparison.people.level] = Frozen(
                 tuple(same),
-                people,
+                tuple(opinion for opinion in people if opinion[:2] in items),
                 {query_id: clusters[query_id] for query_id in queries if query_id in clusters},
                 means_by_agent(kind.level, _opinions(kind, judged, settings, clusters), kind.means),
                 _known_by(kind, each),

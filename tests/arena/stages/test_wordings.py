@@ -127,6 +127,7 @@ def test_a_wording_by_which_another_agent_leads_is_named_and_is_a_part_of_the_va
     assert "Rough: fewer than 5 wordings" in text
     shape = board.json()["wordings"]
     assert shape["flips"][1]["flips"]["value"] == pytest.approx(1.0)
+    assert set(shape["differences"]["games"][0]["parts"]) == {"queries", "wordings", "rest"}
     assert {change["leads"] for change in shape["changes"]["games"]} == {"", "z leads"}
 
 
