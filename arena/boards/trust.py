@@ -536,6 +536,7 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
             "Keep the server from falling back on another model, and ask for the one that replies as 'model'; if "
             "'model' is your own name for it, declare 'replies_as'.",
         )
+    yield from _same_judge(board)
     if cut := board.causes.get("prompt_cut", 0):
         yield Check(
             "Length of prompts",
@@ -543,6 +544,47 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
             f"{counted(cut, 'judgment')} failed since the server cut the prompt.",
             "Raise the server's context length, then run again.",
         )
+
+
+def _same_judge(board: Leaderboard) -> Iterator[Check]:
+    """Whether each judge stayed the same: by its model's name, and by what it says of its card's items."""
+    for judge in dict.fromkeys([*board.models, *(str(each["judge"]) for each in board.drifts)]):
+        models = _versions(board, judge)
+        drifts = [each for each in board.drifts if each["judge"] == judge]
+        if len(models) < 2 and not drifts:
+            continue
+        verdicts = {each["verdict"] for each in drifts}
+        status: Status = "unknown"
+        if "drifted" in verdicts or not drifts:
+            status = "failed"
+        elif len(models) < 2 and verdicts == {"no drift found"}:
+            status = "passed"
+        replied = listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
+        sentences = [f"Its judgments are of {replied}."] if len(models) > 1 else []
+        sentences += [
+            f"Asked again since the card of {each['made']}: {each['verdict']}; {each['moved']} of "
+            f"{COUNT.write(int(each['labels']))} labels moved ({each['level']})."
+            for each in drifts
+        ]
+        yield Check(
+            f"Version of the judge {judge}",
+            status,
+            " ".join(sentences),
+            "Ask for a dated version of the model and judge all again under another judge's name."
+            if drifts
+            else "Ask for a dated version of the model. Whether its judgments changed, 'ragleague calibrate CONFIG "
+            "--since CARD' says.",
+        )
+
+
+def _versions(board: Leaderboard, judge: str) -> Mapping[str, int]:
+    """Number of judgments by each model that replied under the name of the judge's model."""
+    from judges.witness import is_same_model
+
+    if (settings := board.settings.judges.get(judge)) is None:
+        return {}
+    asked = settings.replies_as or settings.model
+    return {model: count for model, count in board.models.get(judge, {}).items() if is_same_model(asked, model)}
 
 
 def _by_others(board: Leaderboard) -> Iterator[str]:
