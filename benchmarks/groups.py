@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from arena.results.games import GameTable
-from arena.results.groups import reversals
+from arena.results.groups import leader_by_group
 from judges.types import Query
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.paired import holm_levels, symmetric_interval
@@ -50,8 +50,8 @@ def alarm(games: GameTable, groups: int) -> bool:
     queries = {name: Query(name, name, {"topic": f"t{n // size}"}) for n, name in enumerate(games.queries)}
     scores = games.scores("tie")
     points = [scores[games.a == n].sum() + (1 - scores[games.b == n]).sum() for n in range(len(games.agents))]
-    groups_of_leader = reversals(games, queries, games.agents[int(np.argmax(points))], "tie")
-    return groups_of_leader is not None and bool(groups_of_leader.reversed)
+    leader = leader_by_group(games, queries, games.agents[int(np.argmax(points))], "tie")
+    return leader is not None and bool(leader.reversed)
 
 
 def collapse(games: GameTable, groups: int) -> bool:

@@ -32,10 +32,10 @@ from arena.results.exam import Study, exam_study
 from arena.results.nuggets import nugget_results
 from arena.results.outcomes import labels_by_judge as read_labels_by_judge
 from arena.results.outcomes import labels_of
-from arena.results.ratings import Leaderboard
+from arena.results.ratings import of_group, queries_of
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
-from judges.types import Judgment, label_of
+from judges.types import Judgment, Query, label_of
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats import Floats
 
@@ -106,6 +106,8 @@ def stored(
 ) -> Callable[Concatenate[Source, Arguments], Result]:
     """Turn a function of an open store and a tournament's name into a cached function of ``Source``.
 
+    The store has only the queries of the source's group.
+
     Args:
         read: function that is called with the open store, the tournament's name and any further arguments.
         spinner: text that the page shows while the function runs.
@@ -114,7 +116,7 @@ def stored(
 
     def opened(source: Source, /, *more: Arguments.args, **named: Arguments.kwargs) -> Result:
         with shared(source.location) as store:
-            return read(store, source.tournament, *more, **named)
+            return read(of_group(store, source.tournament, source.group), source.tournament, *more, **named)
 
     # The cache identifies functions by name.
     opened.__qualname__ = f"{read.__module__}.{read.__qualname__} {cache_size}"
@@ -122,10 +124,17 @@ def stored(
 
 
 def judged(
-    read: Callable[Concatenate[Store, str, Arguments], Result], spinner: str = "", cache_size: int = _CACHED
+    read: Callable[Concatenate[Store, str, Arguments], Result],
+    spinner: str = "",
+    cache_size: int = _CACHED,
+    *,
+    grouped: bool = False,
 ) -> Callable[Concatenate[Source, Arguments], Result]:
-    """Like ``stored``, for a function that reads no annotations: its cached results stay valid when people vote."""
-    return _judged(stored(read, spinner, cache_size))
+    """Like ``stored``, for a function that reads no annotations: its cached results stay valid when people vote.
+
+    Unless it is ``grouped``, the function reads all queries, whatever group is selected.
+    """
+    return _judged(stored(read, spinner, cache_size), grouped=grouped)
 
 
 def derived(
@@ -136,22 +145,16 @@ def derived(
 
 
 def _judged(
-    cached: Callable[Concatenate[Source, Arguments], Result],
+    cached: Callable[Concatenate[Source, Arguments], Result], *, grouped: bool = False
 ) -> Callable[Concatenate[Source, Arguments], Result]:
     def of_judges(source: Source, /, *more: Arguments.args, **named: Arguments.kwargs) -> Result:
-        return cached(replace(source.judged, group=None), *more, **named)
+        return cached(source.judged if grouped else replace(source.judged, group=None), *more, **named)
 
     return wraps(cached)(of_judges)
 
 
-_board = judged(cached_leaderboard, "Rating the games …")
-
-
-def board(source: Source) -> Leaderboard:
-    """The leaderboard of the selected group of queries, as ``ragleague leaderboard`` computes it."""
-    return _board(source) if source.group is None else _board(source, source.group)
-
-
+board = judged(cached_leaderboard, "Rating the games …", grouped=True)
+"""The leaderboard of the selected group of queries, as ``ragleague leaderboard`` computes it."""
 dataset = judged(Store.dataset, "Reading the data …")
 """The queries, documents and answers of a tournament."""
 dataset_of = judged(Store.dataset, "Reading the data …", _CACHED_DETAILS)
@@ -182,13 +185,8 @@ def people(
         boards: whether to compare the judges' leaderboards with the people's too, which takes longer than the rest.
     """
     with shared(source.location) as store:
-        return compare_with_people(
-            store,
-            source.tournament,
-            group=source.group,
-            most=DISAGREEMENTS,
-            boards=boards,
-        )
+        group = of_group(store, source.tournament, source.group)
+        return compare_with_people(group, source.tournament, most=DISAGREEMENTS, boards=boards)
 
 
 spent = judged(spending, "Adding up what judges cost …")
@@ -285,6 +283,11 @@ def played(source: Source) -> frozenset[tuple[str, str, str]]:
     """The query's id and the two agents of each game that has a verdict."""
     table = games(source)
     return frozenset(table.key(row)[:3] for row in np.flatnonzero(table.played).tolist())
+
+
+def selected(source: Source) -> Mapping[str, Query]:
+    """The queries of the selected group."""
+    return queries_of(queries(source), source.group)
 
 
 @derived()

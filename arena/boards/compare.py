@@ -51,7 +51,7 @@ from arena.ratings.pairs import pair_results
 from arena.ratings.results import UNITS, OtherJudges
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.results.opinions import peoples_opinions
-from arena.results.ratings import Group, of_group, rating_settings
+from arena.results.ratings import rating_settings
 from arena.results.scores import PEOPLE, RATING, enough, people_methods, stored_methods, too_few
 from arena.store import Store
 from arena.store.annotations import Annotations
@@ -480,17 +480,15 @@ def _placed(placement: Placement) -> str:
     return f"{placement.agent} ({here} {others}, {there} in the games)"
 
 
-def compare_board(store: Store, tournament: str, group: Group | None = None) -> CompareBoard:
+def compare_board(store: Store, tournament: str) -> CompareBoard:
     """All scores of a tournament's agents, cached in the store until a new verdict or annotation arrives."""
     board_cache = Cache(store, tournament)
-    kind = "compare" if group is None else f"compare {'='.join(group)}"
     fingerprint = repr(Annotations(store, tournament).latest()).encode()
-    return board_cache.made(kind, lambda: _computed(store, tournament, group, board_cache), fingerprint)
+    return board_cache.made("compare", lambda: _computed(store, tournament, board_cache), fingerprint)
 
 
-def _computed(store: Store, tournament: str, group: Group | None, board_cache: Cache) -> CompareBoard:
-    rated = cached_leaderboard(store, tournament, group).ratings
-    store = store if group is None else of_group(store, tournament, group)
+def _computed(store: Store, tournament: str, board_cache: Cache) -> CompareBoard:
+    rated = cached_leaderboard(store, tournament).ratings
     ratings = None if rated is None else {row.agent: Estimate(row.bt, row.bt_low, row.bt_high) for row in rated.agents}
     ranks = {
         row.agent: Estimate(row.rank, row.rank_low, row.rank_high) for row in ([] if rated is None else rated.agents)
@@ -502,7 +500,7 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
 
     def draw_scores(method: Method, queries: Sequence[str]) -> Drawn:
         make = partial(draw, method, queries, settings.bootstrap, settings.seed, games.clusters)
-        return board_cache.made(DRAWN.format(group), make) if method.name == RATING else make()
+        return board_cache.made(DRAWN, make) if method.name == RATING else make()
 
     draws = settings.bootstrap, settings.seed
     board = compared(

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.boards.groups import GROUPS_AHEAD
 from arena.boards.left_out_judges import (
     ADD_JUDGES,
     WithoutJudge,
@@ -61,8 +62,10 @@ BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
 NO_CONFLICT: Final = "No conflict with people's labels"
-"""Name of the check that fails if people's labels contradict the leaderboard; it is the first reason for doubt."""
+"""Name of the check that fails if people's labels contradict the leaderboard."""
 
+_FIRST: Final = (NO_CONFLICT, GROUPS_AHEAD)
+"""Checks that are the first reasons, as a terminal may have room for one or two."""
 _EQUAL = 1e-6
 
 
@@ -95,7 +98,7 @@ class Conclusion(Struct, frozen=True):
     def weighed(self, checks: Sequence[Check], more: str = "") -> Conclusion:
         """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
         failed = [check for check in checks if check.status == "failed" and check.name != self.headline]
-        failed.sort(key=lambda check: check.name != NO_CONFLICT)
+        failed.sort(key=lambda check: _FIRST.index(check.name) if check.name in _FIRST else len(_FIRST))
         conflict = [
             check.remedy for check in failed if check.name == NO_CONFLICT
         ]  # more of the same would not settle it

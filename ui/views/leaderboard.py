@@ -18,7 +18,7 @@ from ui.address import link, unfold
 from ui.show import draw, show_table
 from ui.text import incomplete
 
-_MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
+_MORE: Final = frozenset({"leaderboard", "groups", "judges", "costs", "coverage"})
 """Sections of the leaderboard to show in the expander; Compare and Trust show the other sections."""
 _ON_TOP: Final = (Chart, Whiskers)
 """Kinds of charts to leave out of the expander, because the first screen shows them."""
@@ -60,15 +60,12 @@ def _say_what_is_missing(source: data.Source, board: Leaderboard) -> None:
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
 def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
     """The board, including the comparison of judges with people, and the blocks to draw on the first screen."""
-    column, value = source.group or ("", "")
-    selected_queries = [
-        query for query in data.queries(source).values() if not column or query.metadata.get(column) == value
-    ]
+    queries = data.selected(source)
     board = TournamentBoard(
         data.board(source),
         *data.people(source),
-        queries=texts_of(selected_queries),
-        asked=len(selected_queries),
+        queries=texts_of(queries.values()),
+        asked=len(queries),
         judged=judged(source) if any(stage.judged for stage in data.board(source).coverage.values()) else "",
     )
     checks = link("trust", source)

@@ -8,12 +8,10 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.gate.board import PAIRWISE, GateBoard
 from arena.boards.gate.compare import compare
+from arena.boards.gate.figures import PAIRWISE
 from arena.boards.gate.queries import PairBoard, pair_board
 from arena.present.blocks import Commands, Remarks
-from arena.results.ratings import of_group
-from arena.store import Store
 from ui import data, onward, text
 from ui.address import links, pick, unfold
 from ui.show import draw, show_table
@@ -22,15 +20,8 @@ from ui.text import TextLine, nothing
 _MARGINS: Final = (0.05, 0.01, 0.02, 0.1, 0.2)
 
 
-def _compare(
-    store: Store, tournament: str, pair: tuple[str, str], margin: float, group: tuple[str, str] | None
-) -> GateBoard:
-    part = store if group is None else of_group(store, tournament, group)
-    return compare(part, tournament, *pair, margin=margin)
-
-
-_gate = data.judged(_compare, "Comparing the agents …")
-_pairs = data.judged(pair_board, "Comparing query by query …")
+_gate = data.judged(compare, "Comparing the agents …", grouped=True)
+_pairs = data.judged(pair_board, "Comparing query by query …", grouped=True)
 
 
 def show(source: data.Source) -> None:
@@ -45,7 +36,7 @@ def show(source: data.Source) -> None:
         new = pick("New", agents, "new", width=260, on_change=_forget_query)
         old = pick("Old", [agent for agent in agents if agent != new], "old", width=260, on_change=_forget_query)
         margin = pick("Margin: how much worse still passes", _MARGINS, "margin", width=260)
-    gate = _gate(source, (new, old), margin, source.group)
+    gate = _gate(source, new, old, margin=margin)
     if all(score.new is None for score in gate.scores):
         onward.run("No query has a score of both agents yet.", source)
         return
@@ -59,7 +50,7 @@ def show(source: data.Source) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         scores = {score.title: score.on for score in gate.scores}
         on = scores[pick("Query by query, by", list(scores), "score", width=260, on_change=_forget_query)]
-    board = _pairs(source, (new, old), on, margin, group=source.group)
+    board = _pairs(source, (new, old), on, margin)
     if board.collapsed:
         st.warning(board.collapsed, icon=":material/warning:")
     draw(*board.details())

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from arena.boards.compare import score_of
-from arena.boards.gate.board import FORM, GROUPS, MARGIN, PAIRWISE, SHARE, SIGNED, GroupCompared, group_table
+from arena.boards.gate.board import GROUPS, group_table
 from arena.boards.gate.compare import compare
+from arena.boards.gate.figures import FORM, MARGIN, PAIRWISE, SIGNED, GroupCompared
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import Number, Percent, counted
+from arena.present.numbers import counted
 from arena.present.picture import nowhere
 from arena.present.table import Column, Table, fields
 from arena.results.cache import cached_games
 from arena.results.costs import CostBoard, agent_costs
 from arena.results.games import GameTable
-from arena.results.ratings import Group, of_group
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.types import Query
-
-_SIGNED_SHARE: Final = Percent(1, signed=True)
 
 
 class QueryPair(Struct, frozen=True):
@@ -81,16 +79,10 @@ class PairBoard(Board, frozen=True, eq=False):
         return [*([groups] if self.groups else []), *self.costs.sections()]
 
     def scores_line(self, pair: QueryPair) -> str:
-        form, signed = self._forms
-        figures = f"{self.new} {form.write(pair.new)}, {self.old} {form.write(pair.old)}"
-        return f"{figures}, difference {signed.write(pair.difference)}"
-
-    @property
-    def _forms(self) -> tuple[Number, Number]:
-        return (SHARE, _SIGNED_SHARE) if self.on == PAIRWISE else (FORM, SIGNED)
+        figures = f"{self.new} {FORM.write(pair.new)}, {self.old} {FORM.write(pair.old)}"
+        return f"{figures}, difference {SIGNED.write(pair.difference)}"
 
     def query_table(self, link: Callable[[str], str] = nowhere) -> Table:
-        form, signed = self._forms
         rows = [
             fields(pair, "query_id", "new", "old", "difference")
             | {"text": self.queries[pair.query_id].text, "to": link(pair.query_id)}
@@ -99,19 +91,15 @@ class PairBoard(Board, frozen=True, eq=False):
         columns = (
             Column("query_id", "Query", link="to"),
             Column("text", "Text", link="to"),
-            Column("new", "New", form),
-            Column("old", "Old", form),
-            Column("difference", "New less old", signed),
+            Column("new", "New", FORM),
+            Column("old", "Old", FORM),
+            Column("difference", "New less old", SIGNED),
         )
         return Table("pairs", "", columns, rows)
 
 
-def pair_board(
-    store: Store, tournament: str, pair: tuple[str, str], on: str, margin: float = MARGIN, *, group: Group | None = None
-) -> PairBoard:
+def pair_board(store: Store, tournament: str, pair: tuple[str, str], on: str, margin: float = MARGIN) -> PairBoard:
     """Compare two agents on each query and each group of queries, by one of the scores that ``compare`` accepts."""
-    if group is not None:
-        store = of_group(store, tournament, group)
     new, old = pair
     data = store.dataset(tournament)
     if on == PAIRWISE:
@@ -131,12 +119,8 @@ def pair_board(
         for name, both in scores.items()
         if name in data.queries and not np.isnan(both).any()
     ]
-    columns = groupings(data.queries.values())
-    groups = [
-        group
-        for column in columns
-        for group in compare(store, tournament, new, old, on=on, margin=margin, by=column).groups
-    ]
+    columns = [*groupings(data.queries.values())]
+    groups = compare(store, tournament, new, old, on=on, margin=margin, by=columns).groups if columns else ()
     costs = [costs for costs in agent_costs(data, {}) if costs.agent in (new, old)]
     return PairBoard(
         new,
