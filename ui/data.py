@@ -24,7 +24,7 @@ from arena.calibration.comparison import Comparison
 from arena.calibration.methods import PeopleScores
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
-from arena.data.dataset import groupings
+from arena.data.dataset import Group, groupings
 from arena.results.agreement import compare_with_people, spending, styles_of
 from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
 from arena.results.documents import LabelSource
@@ -32,7 +32,7 @@ from arena.results.exam import Study, exam_study
 from arena.results.nuggets import nugget_results
 from arena.results.outcomes import labels_by_judge as read_labels_by_judge
 from arena.results.outcomes import labels_of
-from arena.results.ratings import of_group, queries_of
+from arena.results.ratings import Leaderboard, of_group, queries_of
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Judgment, Query, label_of
@@ -62,13 +62,15 @@ class Source(Struct, frozen=True):
 
     Attributes:
         version: the store's change counters for judgments and for annotations, and its file's inode.
-        group: column and value of the queries' metadata, to show only queries with this value; ``None`` for all.
+        group: the group of queries that is shown; ``None`` for all queries.
+        by: name of the column by whose groups the queries are compared; empty for every column.
     """
 
     location: str
     version: tuple[int, int, int]
     tournament: str
-    group: tuple[str, str] | None = None
+    group: Group | None = None
+    by: str = ""
 
     @property
     def judged(self) -> Source:
@@ -148,13 +150,19 @@ def _judged(
     cached: Callable[Concatenate[Source, Arguments], Result], *, grouped: bool = False
 ) -> Callable[Concatenate[Source, Arguments], Result]:
     def of_judges(source: Source, /, *more: Arguments.args, **named: Arguments.kwargs) -> Result:
-        return cached(source.judged if grouped else replace(source.judged, group=None), *more, **named)
+        return cached(source.judged if grouped else replace(source.judged, group=None, by=""), *more, **named)
 
     return wraps(cached)(of_judges)
 
 
-board = judged(cached_leaderboard, "Rating the games …", grouped=True)
-"""The leaderboard of the selected group of queries, as ``ragleague leaderboard`` computes it."""
+_board = judged(cached_leaderboard, "Rating the games …", grouped=True)
+
+
+def board(source: Source) -> Leaderboard:
+    """The leaderboard of the selected group of queries, as ``ragleague leaderboard`` computes it."""
+    return _board(source, by=source.by)
+
+
 dataset = judged(Store.dataset, "Reading the data …")
 """The queries, documents and answers of a tournament."""
 dataset_of = judged(Store.dataset, "Reading the data …", _CACHED_DETAILS)
@@ -239,7 +247,7 @@ def _background(kind: str, source: Source, make: Callable[..., Any]) -> Any:
     While it runs, this function draws a progress bar and returns ``None``; the page is redrawn once the result is
     there.
     """
-    key = kind, replace(source, group=None)
+    key = kind, replace(source, group=None, by="")
     work = _WORKS.get(key)
     if work is None:
         work = _WORKS[key] = Work(source, make)
@@ -291,10 +299,11 @@ def selected(source: Source) -> Mapping[str, Query]:
 
 
 @derived()
-def groups(source: Source) -> tuple[tuple[str, str], ...]:
-    """Groups of queries, as pairs of metadata column and value; columns with many values are left out."""
-    values_by_column = groupings(queries(source).values())
-    return tuple((name, value) for name, values in values_by_column.items() for value in values)
+def groups(source: Source) -> dict[str, tuple[Group | None, str]]:
+    """What the field for groups of queries offers, as ``group`` and ``by`` of a source: columns, then single groups."""
+    columns = groupings(queries(source).values())
+    single = [(name, value) for name, values in columns.items() for value in values]
+    return {f"by {name}": (None, name) for name in columns} | {": ".join(group): (group, "") for group in single}
 
 
 class _Use(Struct):

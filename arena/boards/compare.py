@@ -514,7 +514,7 @@ def _computed(store: Store, tournament: str, board_cache: Cache) -> CompareBoard
     named: dict[tuple[Level, str], str] = {("verdicts", ""): PEOPLE, ("criteria", ""): f"criteria, {PEOPLE}"}
     few = {name: number for key, number in too_few(people).items() if (name := named.get(key, ""))}
     others = () if rated is None else rated.other_judges
-    return replace(board, wins=wins, tournament=tournament, other_judges=others, few=few)
+    return replace(board, wins=wins, tournament=with_group(tournament, store.group), other_judges=others, few=few)
 
 
 def compared(

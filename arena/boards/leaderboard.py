@@ -216,8 +216,10 @@ class TournamentBoard(Board, frozen=True):
             conclusion.why[:reasons],
             conclusion.next[: reasons + 1],
         )
+        groups = one_of_groups(board.group, board.groups)
         return [
             card,
+            *([Remarks(groups)] if groups else []),
             *([Table("agents", "", columns, rows)] if rows else []),
             Checks(trust, folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),

@@ -22,7 +22,6 @@ from arena.boards.card import JudgeCard, JudgeCards, judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import NO_CONFLICT, expectation
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
-from arena.boards.groups import one_of_groups
 from arena.boards.leaderboard import TournamentBoard, judged_on, missing
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.trust import PEOPLE, in_short
@@ -152,9 +151,8 @@ class TournamentReport(Board, frozen=True):
         tournament_option = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
         if board.group is not None:
             tournament_option += ["--group", "=".join(board.group)]
-        groups = one_of_groups(board.group, board.groups)
         blocks: list[Block] = [
-            Table("basis", "", [Column("what", "What"), Column("value", "Value")], rows, groups),
+            Table("basis", "", [Column("what", "What"), Column("value", "Value")], rows),
             *([Remarks(lines)] if (lines := missing(board)) else []),
             Commands([shlex.join(["ragleague", command, self.source, *tournament_option]) for command in _COMMANDS]),
             Remarks([_REPRODUCED]),

@@ -105,10 +105,9 @@ def _show_two(source: data.Source, board: CompareBoard) -> None:
 
 def _show_groups(source: data.Source, board: CompareBoard) -> None:
     titles = {board.title(way.name): way.name for way in board.by_query}
-    columns = list(dict.fromkeys(name for name, _ in data.groups(source)))
-    with st.container(horizontal=True):
-        way = pick("Score", list(titles), "score", width=260)
-        column = pick("Groups", columns, "by", width=260)
+    columns = groupings(data.queries(source).values())
+    column = source.by or next(iter(columns))
+    way = pick("Score", list(titles), "score", width=260)
     label = f"Agents, the first of which the others are held against (2 to {MOST_CHOSEN})"
     agents = st.multiselect(
         label, board.order, default=board.order[:2], max_selections=MOST_CHOSEN, key="agents", bind="query-params"
@@ -116,8 +115,7 @@ def _show_groups(source: data.Source, board: CompareBoard) -> None:
     if len(agents) < 2:
         st.caption("Choose two agents or more.")
         return
-    groups = {f"{column}: {value}": ids for value, ids in groupings(data.queries(source).values())[column].items()}
-    draw(board.deltas(titles[way], agents, groups))
+    draw(board.deltas(titles[way], agents, {f"{column}: {value}": ids for value, ids in columns[column].items()}))
 
 
 def _show_tables(source: data.Source, board: CompareBoard) -> None:

@@ -7,7 +7,9 @@ from typing import Final
 import streamlit as st
 from msgspec.structs import replace
 
+from arena.boards.groups import groups_section
 from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.boards.trust import ratings_noun
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block
 from arena.present.picture import Chart, Whiskers
@@ -40,6 +42,8 @@ def show(source: data.Source) -> None:
     for chart, column in zip(charts, st.columns(max(len(charts), 1)), strict=False):
         with column:
             draw(chart)
+    if source.by and board.by_group is not None:
+        draw(groups_section(board.by_group, ratings_noun(board)))
     with unfold("More", "more") as opened:
         if opened.open:
             for section in full_board.sections():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from shlex import quote
+from shlex import join
 from typing import Final
 
 import streamlit as st
@@ -36,7 +36,7 @@ def show(source: data.Source) -> None:
         new = pick("New", agents, "new", width=260, on_change=_forget_query)
         old = pick("Old", [agent for agent in agents if agent != new], "old", width=260, on_change=_forget_query)
         margin = pick("Margin: how much worse still passes", _MARGINS, "margin", width=260)
-    gate = _gate(source, new, old, margin=margin)
+    gate = _gate(source, new, old, margin=margin, by=source.by)
     if all(score.new is None for score in gate.scores):
         onward.run("No query has a score of both agents yet.", source)
         return
@@ -50,7 +50,7 @@ def show(source: data.Source) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         scores = {score.title: score.on for score in gate.scores}
         on = scores[pick("Query by query, by", list(scores), "score", width=260, on_change=_forget_query)]
-    board = _pairs(source, (new, old), on, margin)
+    board = _pairs(source, (new, old), on, margin=margin, by=source.by)
     if board.collapsed:
         st.warning(board.collapsed, icon=":material/warning:")
     draw(*board.details())
@@ -70,7 +70,9 @@ def show(source: data.Source) -> None:
     with unfold("All queries", "all") as opened:
         if opened.open:
             show_table(board.query_table(leads))
-    draw(Commands([f"ragleague gate STORE --new {quote(new)} --old {quote(old)} --margin {margin:g}"]))
+    asked = ("--by", source.by) if source.by else ("--group", "=".join(source.group)) if source.group else ()
+    words = ["ragleague", "gate", "STORE", "--new", new, "--old", old, "--margin", f"{margin:g}", *asked]
+    draw(Commands([join(words)]))
 
 
 def _forget_query() -> None:

@@ -14,7 +14,7 @@ from arena.boards.gate.compare import compare
 from arena.boards.gate.figures import FORM, MARGIN, PAIRWISE, SIGNED, GroupCompared
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import counted
+from arena.present.numbers import counted, listed
 from arena.present.picture import nowhere
 from arena.present.table import Column, Table, fields
 from arena.results.cache import cached_games
@@ -67,8 +67,8 @@ class PairBoard(Board, frozen=True, eq=False):
     @property
     def collapsed(self) -> str:
         """A warning if the new agent is worse in some group by more than chance; empty if there is none."""
-        names = [f"{group.column} {group.value}" for group in self.groups if group.verdict == "worse"]
-        return f"Worse than {self.old} by more than chance: {', '.join(names)}." if names else ""
+        names = [group.name for group in self.groups if group.verdict == "worse"]
+        return f"Worse than {self.old} by more than chance where {listed(names)}." if names else ""
 
     def sections(self) -> Sequence[Section]:
         return [*self.details(), Section("pairs", "Queries", "", [Remarks([self.finding]), self.query_table()])]
@@ -98,8 +98,13 @@ class PairBoard(Board, frozen=True, eq=False):
         return Table("pairs", "", columns, rows)
 
 
-def pair_board(store: Store, tournament: str, pair: tuple[str, str], on: str, margin: float = MARGIN) -> PairBoard:
-    """Compare two agents on each query and each group of queries, by one of the scores that ``compare`` accepts."""
+def pair_board(
+    store: Store, tournament: str, pair: tuple[str, str], on: str, *, margin: float = MARGIN, by: str = ""
+) -> PairBoard:
+    """Compare two agents on each query and each group of queries, by one of the scores that ``compare`` accepts.
+
+    ``by`` names the only column of groups; by default all columns share one correction.
+    """
     new, old = pair
     data = store.dataset(tournament)
     if on == PAIRWISE:
@@ -119,7 +124,7 @@ def pair_board(store: Store, tournament: str, pair: tuple[str, str], on: str, ma
         for name, both in scores.items()
         if name in data.queries and not np.isnan(both).any()
     ]
-    columns = [*groupings(data.queries.values())]
+    columns = [by] if by else [*groupings(data.queries.values())]
     groups = compare(store, tournament, new, old, on=on, margin=margin, by=columns).groups if columns else ()
     costs = [costs for costs in agent_costs(data, {}) if costs.agent in (new, old)]
     return PairBoard(

@@ -40,7 +40,7 @@ def test_a_collapse_on_one_topic_is_named_though_all_topics_together_are_even(tm
     board = board_of(tmp_path, cli, {"billing": lost, "setup": [not won for won in lost], "rare": [True, False]})
     verdicts = {group.value: group.verdict for group in board.groups}
     assert verdicts == {"billing": "worse", "rare": "too few to tell", "setup": "better"}
-    assert board.collapsed == "Worse than old by more than chance: topic billing."
+    assert board.collapsed == "Worse than old by more than chance where topic=billing."
     assert board.finding == "new does worse than old on 51 of 102 queries, better on 51, alike on the others."
     assert [pair.query_id for pair in board.pairs[:2]] == ["billing11", "billing12"], "the largest losses first"
     assert (board.pairs[0].new, board.pairs[0].old, board.pairs[-1].difference) == (0, 1, 1)
