@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.boards.games import Wins, by_points
+from arena.boards.groups import with_group
 from arena.boards.left_out_judges import other_judges_table, parts_picture
 from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix
 from arena.boards.quantities import WON, quantity
