@@ -25,6 +25,13 @@ PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
 """Exit statuses of the gate command."""
 
 
+_GROUPS: Final = (
+    "An agent that is not worse overall may be worse on one kind of query: the gate fails if the verdict on a group is "
+    "worse. Each interval is at the level at which Holm's procedure tests its group; groups of fewer than "
+    f"{FEW_QUERIES} queries are not tested."
+)
+
+
 def group_table(groups: Sequence[GroupCompared]) -> Table:
     """A row for each group and score; a group of few queries has no interval."""
     rows = []
@@ -41,7 +48,7 @@ def group_table(groups: Sequence[GroupCompared]) -> Table:
         Column("column", ""),
         Column("value", ""),
         Column("on", ""),
-        Column("title", "Score", programs=False),
+        *([Column("title", "Score", programs=False)] if len({group.compared.on for group in groups}) > 1 else []),
         Column("queries", "Queries", COUNT, "With a figure of both agents."),
         Column("new", "New", FORM),
         Column("old", "Old", FORM),
@@ -49,14 +56,9 @@ def group_table(groups: Sequence[GroupCompared]) -> Table:
         Column("shrunk", "Shrunk", SIGNED, "Difference drawn towards that of all groups: few queries vary more."),
         Column("verdict", "Verdict"),
     )
-    return Table("groups", "", columns, rows)
+    return Table("groups", "", columns, rows, [_GROUPS])
 
 
-GROUPS: Final = (
-    "No worse overall may be worse on one kind of query. The gate fails if a group's verdict is worse, by the rule for "
-    "all queries. Each interval is at the level at which Holm's procedure tests its group; groups of fewer than "
-    f"{FEW_QUERIES} queries are not tested."
-)
 _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
 
 
@@ -134,7 +136,7 @@ class GateBoard(Board, frozen=True):
     def _group_remarks(self) -> Iterator[str]:
         """Sentences on the groups of queries: which collapse, which are too small, whether the group matters."""
         for group in self.collapsed:
-            yield f"{group.name}: {group.compared.finding(self.new, self.old)}"
+            yield group.compared.finding(self.new, self.old, group.name)
         most: dict[str, int] = {}
         for group in self.groups:
             most[group.name] = max(most.get(group.name, 0), group.compared.result.difference.n or 0)
@@ -159,7 +161,7 @@ class GateBoard(Board, frozen=True):
         gate = Section("gate", "New against old", "Is the new agent worse than the old one?", blocks)
         if not self.groups:
             return [gate]
-        return [gate, Section("groups", "By group of queries", GROUPS, [group_table(self.groups)])]
+        return [gate, Section("groups", "By group of queries", "", [group_table(self.groups)])]
 
     def table(self) -> Table:
         rows = [
@@ -234,7 +236,7 @@ class GateBoard(Board, frozen=True):
             cases.append(Case(name, score.verdict, details, kinds.get(score.verdict, "")))
         for group in self.groups:  # an undecided group does not fail the gate
             name = f"{self.new} against {self.old} on {group.compared.on}, {group.name}"
-            details = group.compared.finding(self.new, self.old)
+            details = group.compared.finding(self.new, self.old, group.name)
             cases.append(Case(name, group.verdict, details, "failure" if group.verdict == "worse" else ""))
         return junit("ragleague gate", cases)
 

@@ -123,23 +123,25 @@ class Compared(Struct, frozen=True):
     def title(self) -> str:
         return quantity(WON if self.on == PAIRWISE else score_of(self.on)).title
 
-    def finding(self, new: str, old: str) -> str:
+    def finding(self, new: str, old: str, where: str = "") -> str:
+        """The sentence on the difference; ``where`` names the group of queries."""
+        title = f"{self.title} where {where}" if where else self.title
         difference, margin = self.result.difference, self.result.margin
         low, high = difference.low, difference.high
         if difference.value is None:
-            return f"{self.title}: no {UNITS[self.unit][0]} has a figure of both."
+            return f"{title}: no {UNITS[self.unit][0]} has a figure of both."
         queries = counted(difference.n or 0, *UNITS[self.unit])
         if self.on != PAIRWISE:
             interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
             return (
-                f"{self.title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
+                f"{title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
                 f"{'lower is better, old less new' if self.lower else 'difference'} {SIGNED.write(difference.value)}"
                 f"{interval}, margin {margin:g}."
             )
         share = [None if end is None else end + 0.5 for end in (low, high)]
         interval = "" if low is None else f" ({in_percent(self.level)} interval {FORM.between(*share)})"
         return (
-            f"{self.title}: {new} won {FORM.write(difference.value + 0.5)} of the points against {old} on "
+            f"{title}: {new} won {FORM.write(difference.value + 0.5)} of the points against {old} on "
             f"{queries}{interval}, a tie counting half. Above {0.5 - margin:g} it is not worse, above 0.5 better."
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from arena.boards.compare import score_of
-from arena.boards.gate.board import GROUPS, group_table
+from arena.boards.gate.board import group_table
 from arena.boards.gate.compare import compare
 from arena.boards.gate.figures import FORM, MARGIN, PAIRWISE, SIGNED, GroupCompared
 from arena.data.dataset import groupings
@@ -75,7 +75,7 @@ class PairBoard(Board, frozen=True, eq=False):
 
     def details(self) -> list[Section]:
         """Sections on groups of queries and on costs; each is left out if it would be empty."""
-        groups = Section("groups", "By group of queries", GROUPS, [group_table(self.groups)])
+        groups = Section("groups", "By group of queries", "", [group_table(self.groups)])
         return [*([groups] if self.groups else []), *self.costs.sections()]
 
     def scores_line(self, pair: QueryPair) -> str:

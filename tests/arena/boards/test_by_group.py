@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from contextlib import closing
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ragleague as rl
 from arena.boards.gate.compare import compare
 from arena.boards.gate.figures import PAIRWISE
 from arena.data.dataset import groupings
-from arena.results.cache import cached_leaderboard
+from arena.results.cache import cached_games, cached_leaderboard
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Query
 from ragleague.testing import assert_not_worse
+from retrieval_eval.stats.paired import holm
 from tests.conftest import CLI
 
 LOST = [number % 25 < 5 for number in range(25)]
@@ -123,3 +127,33 @@ def test_groups_of_several_columns_share_one_correction(store: Path) -> None:
         (group,) = (group for group in gate.groups if group.name == "topic=billing")
         widths.append((group.compared.result.difference.high or 0) - (group.compared.result.difference.low or 0))
     assert widths[0] < widths[1]
+
+
+def test_categories_of_mt_bench_matter_for_the_pairs_that_an_independent_analysis_found(
+    shared: Path, tmp_path: Path, cli: CLI
+) -> None:
+    folder = shared / "data/mtbench_multijudge"
+    verdict = {"A": "A", "B": "B", "tie": "TIE"}
+    lines = ["qid,agent_a,agent_b,judge,verdict"]
+    for row in csv.DictReader((folder / "verdicts.csv").read_text(encoding="utf-8").splitlines()):
+        for column, names in (("winner_ab", ("model_a", "model_b")), ("winner_ba", ("model_b", "model_a"))):
+            cells = (row["question_id"], *(row[name] for name in names), row["judge"], verdict.get(row[column]))
+            lines += [",".join(map(str, cells))] if cells[-1] else []  # 35 could not be read
+    questions = [json.loads(line) for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+    queries = [f"{each['question_id']},What?,{each['category']}" for each in questions]
+    (tmp_path / "mt.csv").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "q.csv").write_text("\n".join(["qid,query,category", *queries]), encoding="utf-8")
+    where = ("--queries", tmp_path / "q.csv", "--store", tmp_path / "mt.db")
+    assert cli("import", "verdicts", tmp_path / "mt.csv", *where).status == 0
+    with closing(Store.open(str(tmp_path / "mt.db"))) as opened:
+        pairs = [*combinations(cached_games(opened, "mt").agents, 2)]
+        values = [compare(opened, "mt", *pair, on=PAIRWISE, by="category").groups[0].interaction for pair in pairs]
+    corrected = dict(zip(pairs, holm(np.array(values)).tolist(), strict=True))
+    first, second, *others = sorted(corrected.items(), key=lambda entry: entry[1])
+    assert (first[0], second[0]) == (
+        ("EEVE-Korean-Instruct-10.8B", "EXAONE-3.5-7.8B-Instruct"),
+        ("EEVE-Korean-Instruct-10.8B", "Llama-3.1-8B-Instruct"),
+    )
+    assert first[1] == pytest.approx(0.019, abs=0.003)
+    assert second[1] == pytest.approx(0.047, abs=0.006)
+    assert all(p > 0.1 for _, p in others)

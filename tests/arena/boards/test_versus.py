@@ -92,7 +92,7 @@ def test_a_column_that_makes_no_groups_is_refused(tmp_path: Path, cli: CLI) -> N
     )
     failed = cli("gate", tmp_path / "s.db", "--new", "new", "--old", "old", "--by", "topic", "--format", "md")
     assert failed.status == 1
-    assert "| topic=setup | Win rate | 12 |" in failed.out
+    assert "| topic=setup | 12 | 0.000 |" in failed.out
 
 
 def test_one_group_of_a_column_is_judged_more_strictly_than_it_would_be_alone(tmp_path: Path, cli: CLI) -> None:
