@@ -279,13 +279,13 @@ def _ends(said: str) -> tuple[float | None, float | None]:
 
 @claim(
     "gate: games",
-    rf"Win rate: (?P<a>[v-z]) won (?P<v>{END})% of the points against (?P<b>[v-z]) on (?P<n>\d+) (?P<unit>quer(?:y|ies)|conversations?)(?: \((?P<level>[\d.]+)% interval (?P<ends>[^)]*)%\))?, a tie counting half\. Above 45\.0% it is not worse, above 50% better\.",
+    rf"Win rate: (?P<a>[v-z]) won (?P<v>{NUMBER}) of the points against (?P<b>[v-z]) on (?P<n>\d+) (?P<unit>quer(?:y|ies)|conversations?)(?: \((?P<level>[\d.]+)% interval (?P<ends>[^)]*)\))?, a tie counting half\. Above 0\.45 it is not worse, above 0\.5 better\.",
 )
 def _games(seen: Seen, said: Said) -> bool | str:
     found = _units(seen, "pairwise")
     right = (said["a"], said["b"]) == seen.pair and found is not None and found[2] == int(said["n"])
     right = right and said["unit"].startswith("conv") == (seen.world.turns > 1)
-    return right and found is not None and rounds_to(said["v"], found[0], 100)
+    return right and found is not None and rounds_to(said["v"], found[0])
 
 
 @claim(
