@@ -398,6 +398,27 @@ always(
     r"check passed: No group of queries goes the other way: [v-z] leads, and no agent beats it by more than chance on any of \d+ groups? of queries by [\w, ]+\.(?: Too few queries to tell: .*)?",
     r"check unknown: No group of queries goes the other way: No group of queries by .* has 10 queries\..*",
 )
+
+
+@claim(
+    "row of a group",
+    r"row of The leader by group of queries: \w+=\w+ \| [v-z] \| (?P<n>\d+) \| (?P<v>\S+)% \| (?P<ends>[^|]+) \| \S+% \| \S+% \| (?P<verdict>[\w ]+)",
+)
+def _of_group(seen: Seen, said: Said) -> bool | str:
+    low, high = _ends(said["ends"])
+    if low is None or high is None:
+        return said["verdict"] == "too few to tell" and int(said["n"]) < 10
+    right = low <= float(said["v"]) <= high and 10 <= int(said["n"]) <= len(seen.world.names)
+    verdict = "worse" if high < 50 else "better" if low > 50 else "undecided"
+    return right and (verdict == said["verdict"] or 50 in (low, high))
+
+
+always(
+    "groups: how",
+    r"All intervals hold together \(Holm, over the groups of [\w, ]+\); groups of fewer than 10 (?:queries|conversations) are not tested\.",
+    r"Only queries where \w+=\w+: one of \d+ groups\. If its results made you choose it, its intervals are too narrow; '--by \w+' corrects for that\.",
+    r"[v-z] against each agent on each group\. The worst of several groups looks worse than it is\.",
+)
 always("gate: one order", r"Win rate: judged in one order only, so a judge's favour for a place may show\.")
 
 

@@ -144,7 +144,7 @@ def _by_group(
         (column, value): frozenset(ids) for column, groups in columns.items() for value, ids in groups.items()
     }
     counted_groups = {group: on_queries(level, queries) for group, queries in queries_of.items()}
-    tested = [group for group, own in counted_groups.items() if (own.result.difference.n or 0) >= FEW_QUERIES]
+    tested = [group for group, compared in counted_groups.items() if (compared.result.difference.n or 0) >= FEW_QUERIES]
 
     def is_apart(test: int, corrected: float) -> bool:
         difference = on_queries(corrected, queries_of[tested[test]]).result.difference
