@@ -151,6 +151,8 @@ class TournamentReport(Board, frozen=True):
         tournament_option = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
         if board.group is not None:
             tournament_option += ["--group", "=".join(board.group)]
+        if board.by_group is not None and board.by_group.interaction is not None:  # of the one column that was named
+            tournament_option += ["--by", *board.by_group.columns]
         blocks: list[Block] = [
             Table("basis", "", [Column("what", "What"), Column("value", "Value")], rows),
             *([Remarks(lines)] if (lines := missing(board)) else []),

@@ -88,6 +88,8 @@ def test_a_board_of_one_group_says_so_first_and_that_looking_was_not_corrected(
         assert "v where topic=billing" in text, page
         assert "What is setup1?" not in text
     assert "one of 11 groups" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert cli("report", store, "--out", tmp_path / "r.html", "--by", "topic").status == 0
+    assert "ragleague report s.db --tournament v --by topic" in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert len(list((tmp_path / "site/queries").iterdir())) == 25
     compared = cli("compare", store, "new", "old", *of).out
     assert compared.startswith("Failed: new is worse than old, on queries where topic=billing.")
