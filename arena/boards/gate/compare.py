@@ -48,6 +48,7 @@ def compare(
     judges: JudgesAs = "fixed",
     by: str | Sequence[str] = (),
     since: float | None = None,
+    every: Sequence[Scores] | None = None,
 ) -> GateBoard:
     """Compare two agents by the judgments in the store; runs no judge.
 
@@ -58,6 +59,7 @@ def compare(
     games is for other judges of this kind too. ``by`` names columns of the queries: the agents are then compared on
     each of their groups too, and the verdict *worse* on a group fails the gate. All groups share the error probability
     of a score (Holm). ``since`` is when this run began, in seconds since 1970: answers made later count as asked anew.
+    ``every`` has all scores besides the games, if the caller has read them.
 
     Raises:
         InputError: an agent, a score or a column does not exist, or the margin is out of range.
@@ -73,10 +75,8 @@ def compare(
     means: dict[str, Scores] = {}
     if requested != [PAIRWISE]:
         names = {method: name for name, method in OF_STAGE.items()}
-        every = bool(requested)
-        means = {
-            names.get(method.name, method.name): method for method in means_of(store, tournament, data, every=every)
-        }
+        every = means_of(store, tournament, data, every=bool(requested)) if every is None else every
+        means = {names.get(method.name, method.name): method for method in every}
 
     def on_queries(name: str, level: float, queries: frozenset[str] | None = None) -> Compared:
         """Compare by one score, on all queries or on some of them."""

@@ -23,6 +23,7 @@ from arena.results.games import GameTable
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.types import Query
+from retrieval_eval.stats.scores import Scores
 
 
 class QueryPair(Struct, frozen=True):
@@ -107,6 +108,7 @@ def pair_board(
     """
     new, old = pair
     data = store.dataset(tournament)
+    every: Sequence[Scores] = ()
     if on == PAIRWISE:
         games = cached_games(store, tournament)
         scores = _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old)
@@ -125,7 +127,9 @@ def pair_board(
         if name in data.queries and not np.isnan(both).any()
     ]
     columns = [by] if by else [*groupings(data.queries.values())]
-    groups = compare(store, tournament, new, old, on=on, margin=margin, by=columns).groups if columns else ()
+    groups: Sequence[GroupCompared] = ()
+    if columns:
+        groups = compare(store, tournament, new, old, on=on, margin=margin, by=columns, every=every).groups
     costs = [costs for costs in agent_costs(data, {}) if costs.agent in (new, old)]
     return PairBoard(
         new,
