@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from arena.data.dataset import Group
 from arena.present.blocks import Check, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT, counted, listed, with_interval
 from arena.present.table import Column, Table, fields, first
-from arena.results.groups import GroupShare, LeaderByGroup
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
+
+if TYPE_CHECKING:
+    from arena.data.dataset import Group
+    from arena.results.groups import GroupShare, LeaderByGroup
 
 _NAMED: Final = 5
 _SHOWN: Final = 20

@@ -93,7 +93,7 @@ def print_leaderboard(
         hints = f"More: {name} leaderboard {place}{option} --details", f"In the browser: {name} ui {place}"
         if by and board.by_group is None:
             say(f"--by {by}: no ratings; 'ragleague compare {place} NEW OLD --by {by}' compares other scores", errors)
-        groups = [section for section in full_board.sections() if by and section.ident == "groups"]
+        groups = [section for section in full_board.sections() if section.ident == "groups"] if by else []
         if form == "table":
             sys.stdout.write(full_board.screen(hints, output.width) + "\n" * bool(groups))
             _show_sections(groups, form)

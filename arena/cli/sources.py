@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.cli.console import errors, say
-from arena.data.dataset import read_group
-from arena.results.ratings import of_group
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Query, conversations
@@ -84,11 +82,15 @@ def open_tournament(source: str, tournament: str | None = None, group: str = "")
 
     With a ``group``, written ``COLUMN=VALUE``, the store has only these queries.
     """
-    of = read_group(group)
     location, name, config = read_source(source)
     with closing(Store.open(location)) as store:
         tournament_name = tournament or name or store.only_tournament()
         store.settings(tournament_name)  # raises, with the known names, if it does not exist
         if config is not None and tournament is None:
             require_stored(store, config)
-        yield of_group(store, tournament_name, of), tournament_name
+        if group:
+            from arena.data.dataset import read_group  # late: most commands have no groups
+            from arena.results.ratings import of_group
+
+            store = of_group(store, tournament_name, read_group(group))
+        yield store, tournament_name
