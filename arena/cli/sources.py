@@ -88,9 +88,10 @@ def open_tournament(source: str, tournament: str | None = None, group: str = "")
         store.settings(tournament_name)  # raises, with the known names, if it does not exist
         if config is not None and tournament is None:
             require_stored(store, config)
-        if group:
-            from arena.data.dataset import read_group  # late: most commands have no groups
-            from arena.results.ratings import of_group
+        if not group:
+            yield store, tournament_name
+            return
+        from arena.data.dataset import read_group  # late: most commands have no groups
+        from arena.results.ratings import of_group
 
-            store = of_group(store, tournament_name, read_group(group))
-        yield store, tournament_name
+        yield of_group(store, tournament_name, read_group(group)), tournament_name
