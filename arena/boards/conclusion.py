@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.boards.groups import GROUPS_AHEAD
 from arena.boards.left_out_judges import (
     ADD_JUDGES,
     WithoutJudge,
@@ -64,8 +65,11 @@ BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
 BY_PEOPLE: Final = "Results by people's labels"
-"""Name of the check that fails if people's labels contradict the leaderboard; it is the first reason for doubt."""
+"""Name of the check that fails if people's labels contradict the leaderboard."""
 
+
+_FIRST: Final = (BY_PEOPLE, GROUPS_AHEAD)
+"""Checks that are the first reasons, as a terminal may have room for one or two."""
 _EQUAL = 1e-6
 
 
@@ -99,7 +103,7 @@ class Conclusion(Struct, frozen=True):
         """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
         is_said = {MODEL} if self.headline == NO_MODEL else ()
         failed = [check for check in checks if check.status == "failed" and check.name not in is_said]
-        failed.sort(key=lambda check: check.name != BY_PEOPLE)
+        failed.sort(key=lambda check: _FIRST.index(check.name) if check.name in _FIRST else len(_FIRST))
         conflict = [check.remedy for check in failed if check.name == BY_PEOPLE]  # more of the same would not settle it
         steps = _once((*conflict, more, *(check.remedy for check in failed)))
         reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)

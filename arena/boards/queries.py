@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from arena.boards.nuggets import support_words
 from arena.boards.quantities import WON, quantity
-from arena.data.dataset import groupings
+from arena.data.dataset import group_values, groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section, estimated
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, Number, clipped, counted, listed
 from arena.present.picture import Matrix, MatrixCell, nowhere
@@ -93,14 +93,14 @@ class QueryBoard(Board, frozen=True, eq=False):
     @property
     def all_columns(self) -> tuple[str, ...]:
         """Names of all further columns in the table of queries, also of those with too many values for groups."""
-        return tuple(dict.fromkeys(name for query in self.queries.values() for name in query.metadata))
+        return tuple(dict.fromkeys(name for query in self.queries.values() for name in group_values(query)))
 
     @property
     def kinds(self) -> tuple[str, ...]:
         return (*([WON] if any(figures.games for figures in self.standings.figures) else []), *self.scores)
 
     def of_group(self, column: str, value: str) -> QueryBoard:
-        places = [row for row, query in enumerate(self.queries.values()) if query.metadata.get(column) == value]
+        places = [row for row, query in enumerate(self.queries.values()) if group_values(query).get(column) == value]
         ids = list(self.queries)
         chosen = {ids[row]: self.queries[ids[row]] for row in places}
         verdicts = {query_id: counts for query_id, counts in self.verdicts.items() if query_id in chosen}
@@ -231,7 +231,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         """A row for each value in a column of the queries: number of queries, mean separation, each agent's games."""
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for row, query in enumerate(self.queries.values()):
-            groups[query.metadata.get(column, "")].append(row)
+            groups[group_values(query).get(column, "")].append(row)
         rows = []
         for value, places in sorted(groups.items()):
             known = [own for row in places if (own := self.standings.figures[row].separation) is not None]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import MODEL, Conclusion, judge_changes
+from arena.boards.groups import groups_check
 from arena.boards.left_out_judges import FIXED, family_of, finding, is_fixed
 from arena.config.stages import unasked
 from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
@@ -33,7 +34,7 @@ from arena.present.numbers import (
 from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import UNITS, fewest_queries
-from retrieval_eval.stats.bootstrap import FEW_QUERIES, wilson
+from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import LEVEL as MISSING_LEVEL
 
@@ -95,7 +96,9 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
         for judge, consistency in judges.items()
         if consistency.agreement is not None
     ]
-    results += [*_by_groups(board), *_cards(board)]
+    if board.by_group is not None:
+        results.append(groups_check(board.by_group, ratings_noun(board)))
+    results += _cards(board)
     if board.further:
         from arena.boards.scores import further_boards  # late: 'rate' has no store, and needs none of this
 
@@ -106,35 +109,6 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     results += of_people or [no_people()]
     results += _language_models(board)
     return tuple(check for status in _ORDER for check in results if check.status == status)
-
-
-def _by_groups(board: Leaderboard) -> Iterator[Check]:
-    """Whether another agent beats the leader on some group of queries, which the figures over all queries hide."""
-    groups = board.reversals
-    if groups is None:
-        return
-    few = f" Too few queries to tell: {listed(groups.few, _NAMED)}." if groups.few else ""
-    tested = f"{counted(groups.groups, 'group')} of queries by {listed(groups.columns, _NAMED)}"
-    finding = f"{groups.leader} leads, and no agent beats it by more than chance on any of {tested}."
-    if groups.reversed:
-        finding = "; ".join(
-            f"{groups.leader} wins {with_interval(group.share, PERCENT)} of the points against {group.other} where "
-            f"{group.column}={group.value} ({counted(group.share.n or 0, *ratings_noun(board))}), and "
-            f"{PERCENT.write(group.overall)} on all"
-            for group in groups.reversed[:_NAMED]
-        )
-        finding += "."
-    elif not groups.groups:
-        finding = f"No group of queries by {listed(groups.columns, _NAMED)} has {FEW_QUERIES} queries."
-        few = ""
-    yield Check(
-        "Result by group of queries",
-        "failed" if groups.reversed else "passed" if groups.groups else "unknown",
-        f"{finding}{few}",
-        "Decide per group: 'ragleague leaderboard --group COLUMN=VALUE' rates the agents on it alone."
-        if groups.reversed
-        else "Add queries of each group.",
-    )
 
 
 def ratings_noun(board: Leaderboard) -> tuple[str, str]:
