@@ -21,8 +21,9 @@ from arena.boards.calibration import CalibrationBoard
 from arena.boards.card import JudgeCard, JudgeCards, judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import NO_CONFLICT, expectation
+from arena.boards.coverage import missing
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
-from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.boards.leaderboard import TournamentBoard, judged_on
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.trust import PEOPLE, in_short
 from arena.config.settings import StoredSettings

@@ -8,8 +8,11 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
-from arena.boards.leaderboard import TournamentBoard, missing
+from arena.boards.compare import CompareBoard, compare_board
+from arena.boards.compare_drawing import MOST_CHOSEN, compare_figure, compare_scatter, group_deltas
+from arena.boards.coverage import missing
+from arena.boards.leaderboard import TournamentBoard
+from arena.boards.quantities import quantity
 from arena.boards.scores import further_boards
 from arena.present.blocks import Remarks
 from arena.present.files import html_block
@@ -82,7 +85,7 @@ def _parts(source: data.Source, board: CompareBoard) -> dict[str, Callable[[data
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _figure(source: data.Source, carried: str, agents: tuple[str, ...], *, values: bool) -> tuple[Aligned, str]:  # noqa: ARG001 - part of the cache key, as links contain it
     """The chart, and the chart as HTML; cached, as drawing fifty agents takes half a second."""
-    figure = compared(source, source.group).figure(links("queries", source), values=values, agents=agents)
+    figure = compare_figure(compared(source, source.group), links("queries", source), values=values, agents=agents)
     return figure, html_block(figure)
 
 
@@ -99,11 +102,11 @@ def _show_two(source: data.Source, board: CompareBoard) -> None:
     titles = {way.title: way.name for way in board.ways if way.orders}
     with st.container(horizontal=True):
         first, second = pick("Across", list(titles), "across", index=1), pick("Up", list(titles), "up")
-    draw(board.scatter(titles[first], titles[second], links("queries", source)))
+    draw(compare_scatter(board, titles[first], titles[second], links("queries", source)))
 
 
 def _show_groups(source: data.Source, board: CompareBoard) -> None:
-    titles = {board.title(way.name): way.name for way in board.by_query}
+    titles = {quantity(way.name).title: way.name for way in board.by_query}
     columns = list(dict.fromkeys(name for name, _ in data.groups(source)))
     with st.container(horizontal=True):
         way = pick("Score", list(titles), "score", width=260)
@@ -122,7 +125,7 @@ def _show_groups(source: data.Source, board: CompareBoard) -> None:
         for name, value in data.groups(source)
         if name == column
     }
-    draw(board.deltas(titles[way], agents, groups))
+    draw(group_deltas(board, titles[way], agents, groups))
 
 
 def _show_tables(source: data.Source, board: CompareBoard) -> None:

@@ -7,7 +7,8 @@ from typing import Final
 import streamlit as st
 from msgspec.structs import replace
 
-from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.boards.coverage import missing
+from arena.boards.leaderboard import TournamentBoard, judged_on
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block
 from arena.present.picture import Chart, Whiskers
