@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final
@@ -30,11 +31,9 @@ from arena.calibration.votes import Level
 from arena.config.stages import further_stages
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import capital, counted, listed
-from arena.present.picture import (
-    Matrix,
-)
+from arena.present.picture import Look, Matrix
 from arena.present.table import INTERVAL, Column, Table, flat, plain
-from arena.ratings.pairs import pair_results
+from arena.ratings.pairs import win_matrix
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.results.opinions import peoples_opinions
 from arena.results.ratings import Group, of_group, rating_settings
@@ -77,7 +76,7 @@ class CompareBoard(ComparedScores, Board, frozen=True, eq=False):
             return []
         blocks: list[Block] = [Remarks(self.sentences()), compare_figure(self)]
         if self.methods.pairs:
-            blocks += [self.agreement(), self.correlations()]
+            blocks += [self.agreement(), method_pairs(self.methods)]
         return [Section("compare", "Compare", _LEAD, [*blocks, self.table(), *self.judges()])]
 
     def judges(self) -> list[Block]:
@@ -124,21 +123,23 @@ class CompareBoard(ComparedScores, Board, frozen=True, eq=False):
             return [f"{few} these agents, so the scores are compared with each other alone."]
         if not (others := [way for way in self.ways[1:] if way.orders]):
             return [_ALONE]
-        counted_ways = [
-            _sentence(way, orders.tally(), self.findings(way.name))
-            for way in others
-            if (orders := self.orders_of(way.name)) is not None
-        ]
+        tested = [(way, orders, self.findings(way.name)) for way in others if (orders := self.orders_of(way.name))]
+        disagreeing = [way for way, _, placements in tested if placements]
+        sentences = [_sentence([way], [orders.tally()], placements) for way, orders, placements in tested if placements]
+        alike: dict[tuple[Look, bool, int], list[tuple[Way, PairTally]]] = defaultdict(list)
+        for way, orders, _ in tested:
+            if way not in disagreeing:
+                tally = orders.tally()
+                alike[state_of(tally), tally.proven > 0, tally.pairs].append((way, tally))
+        for key in sorted(alike):  # those that agree, then the open ones
+            sentences.append(_sentence(*map(list, zip(*alike[key], strict=True))))
         untested = [way.phrase for way in others if self.orders_of(way.name) is None]
         if untested:
-            counted_ways.append(f"Too few {self.noun[1]} to hold {listed(untested)} against the games.")
-        return counted_ways
+            sentences.append(f"Too few {self.noun[1]} to hold {listed(untested)} against the games.")
+        return sentences
 
     def agreement(self) -> Matrix:
         return tau_matrix(self.methods)
-
-    def correlations(self) -> Table:
-        return method_pairs(self.methods)
 
     def table(self) -> Table:
         rows = [
@@ -149,20 +150,25 @@ class CompareBoard(ComparedScores, Board, frozen=True, eq=False):
         return Table("compare", "Scores with intervals", [Column("agent", "Agent"), *columns], rows)
 
 
-def _sentence(way: Way, tally: PairTally, placements: Sequence[Placement]) -> str:
-    """What a score says of the games' order of the agents, in one sentence."""
-    is_many = way.name in PHRASES
-    (s, them), who = ("", "they") if is_many else ("s", "it"), capital(way.phrase) if is_many else way.phrase
-    proven, turned = (f"{count:,}" if count else "none" for count in (tally.proven, tally.reversed))
+def _sentence(ways: Sequence[Way], tallies: Sequence[PairTally], placements: Sequence[Placement] = ()) -> str:
+    """What scores that say the same of the games' order of the agents say, in one sentence."""
+    is_many = len(ways) > 1 or ways[0].name in PHRASES
+    (s, them), names = ("", "they") if is_many else ("s", "it"), listed([way.phrase for way in ways])
+
+    def numbers(what: str) -> str:
+        counts = [getattr(tally, what) for tally in tallies]
+        return listed([f"{count:,}" if count else "none" for count in counts]) if any(counts) else "none"
+
     counts = (
-        f"{them} order{s} {tally.alike:,} of {counted(tally.pairs, 'pair')} of agents as the games do, prove{s} "
-        f"{proven} and reverse{s} {turned}"
+        f"{them} order{s} {numbers('alike')} of {counted(tallies[0].pairs, 'pair')} of agents as the games do, "
+        f"prove{s} {numbers('proven')} and reverse{s} {numbers('reversed')}"
     )
+    who = capital(names) if is_many else names
     if placements:
         return f"{who} disagree{s} with the games about {listed([*map(_placed, placements)], _MOST_NAMED)}: {counts}."
-    if not tally.proven:
-        return f"Whether {way.phrase} agree{s} with the games is open: {counts}."
-    where = "" if state_of(tally) == "blue" else " where both are sure, but most is open"
+    if not any(tally.proven for tally in tallies):
+        return f"Whether {names} agree{s} with the games is open: {counts}."
+    where = "" if state_of(tallies[0]) == "blue" else " where both are sure, but most is open"
     return f"{who} agree{s} with the games{where}: {counts}."
 
 
@@ -204,9 +210,11 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     )
     wins, played = None, games.rated(settings)
     if played is not None:
-        pairs = pair_results(played)
+        pairs = win_matrix(played)
         order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
-        wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
+        apart = [(pair.better, pair.worse) for pair in (rated.pairs if rated is not None else ()) if pair.separable]
+        wins = Wins(pairs, order, frozenset(apart))
+        board = replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
     named: dict[tuple[Level, str], str] = {("verdicts", ""): PEOPLE, ("criteria", ""): f"criteria, {PEOPLE}"}
     few = {name: number for key, number in too_few(people).items() if (name := named.get(key, ""))}
     others = () if rated is None else rated.other_judges

@@ -30,41 +30,34 @@ _LEGEND: Final[Mapping[Look, str]] = {
     "blue": "agrees: most pairs of the agent are proven",
     "open": "open: most are not",
     "orange": "reversed: pairs are proven the other way round",
+    "band": "ranks by the games",
 }
-_RANKS: Final = "Lines: ranks with 95% intervals, 1 is best. Pale bands: the same by the games."
+_RANKS: Final = "Marks and lines: ranks with 95% intervals, 1 is best."
 _PROVEN: Final = (
     "Proven: the games and the score both tell the two agents apart; with a probability of 95% all proven pairs hold. "
     "Bars: dark is proven, pale is not; blue is the order of the games, orange the reverse, grey a tie."
 )
 
 
-def compare_figure(
-    board: ComparedScores, link: Link = nowhere, *, values: bool = False, agents: Collection[str] = ()
-) -> Aligned:
+def compare_figure(board: ComparedScores, link: Link = nowhere, *, agents: Collection[str] = ()) -> Aligned:
     """Chart of the ranks by all scores, coloured by agreement with the games, and the win matrix.
 
     Args:
         link: returns the address of a page on an agent or two agents.
-        values: draw scores on axes of their own instead of ranks.
         agents: agents to show; all if empty.
 
     """
     shown = [(number, agent) for number, agent in enumerate(board.order, 1) if not agents or agent in agents]
     names = [agent for _, agent in shown]
-    panels: list[Strip | CellPanel] = [
-        _strip(board, way, names, link, values=values) for way in board.ways if way.orders
-    ]
-    captions = ["Lines: 95% intervals." if values else _RANKS]
+    panels: list[Strip | CellPanel] = [_strip(board, way, names, link) for way in board.ways if way.orders]
+    captions = [_RANKS]
     if board.orders:
         captions.append(_PROVEN)
     if board.wins is not None:
         wins = board.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))
         cells = {place: replace(cell, below="") for place, cell in wins.cells.items()}
         panels.append(CellPanel(f"{quantity(WON).title} in percent, row against column", cells))
-        captions.append(
-            "In the matrix, blue: the row's agent wins more games against the agent of that number; bold: their "
-            "own games tell the two apart."
-        )
+        captions.append(f"In the matrix, {wins.caption[:1].lower()}{wins.caption[1:]}")
     asked = "How the scores order the agents"
     if board.orders is not None:
         others = len(board.ways) > 1
@@ -79,8 +72,18 @@ def compare_figure(
         "Agent",
         {agent: link(agent=agent) for agent in board.order},
         [number for number, _ in shown],
-        _LEGEND if board.orders else {},
+        _legend(panels),
     )
+
+
+def _legend(panels: Sequence[Strip | CellPanel]) -> dict[Look, str]:
+    """The meanings of the marks and bands that the strips show."""
+    strips = [panel for panel in panels if isinstance(panel, Strip)]
+    if not any(panel.shares for panel in strips):
+        return {}
+    marks = [mark for panel in strips for mark in panel.marks.values()]
+    looks: set[Look] = {mark.look for mark in marks} | {"band" for mark in marks if mark.band is not None}
+    return {look: meaning for look, meaning in _LEGEND.items() if look in looks}
 
 
 def compare_scatter(board: ComparedScores, across: str, up: str, link: Link = nowhere) -> Chart:
@@ -142,29 +145,27 @@ def _difference(board: ComparedScores, scores: Scores, agent: str, reference: st
     return replace(estimate, low=None, high=None) if np.ptp(differences) < _SAME else estimate
 
 
-def _strip(board: ComparedScores, way: Way, agents: Sequence[str], link: Link, *, values: bool) -> Strip:
+def _strip(board: ComparedScores, way: Way, agents: Sequence[str], link: Link) -> Strip:
     is_reference, orders = board.orders is not None and way.name == RATING, board.orders_of(way.name)
     named = {placement.agent for placement in board.findings(way.name)}
     marks = {}
     for agent in filter(way.scores.__contains__, agents):
         rank = way.ranks.get(agent, Estimate(None))
-        drawn = way.scores[agent] if values else rank
-        if drawn.value is None:
+        if rank.value is None:
             continue
         tally = orders.tally(agent) if orders is not None and agent in orders.agents else None
         look: Look = "quiet" if tally is None else state_of(tally)
         if tally is not None and (agent in named or 0 < tally.reversed >= tally.proven):
             look = "orange"
-        games = Estimate(None) if values or is_reference else way.by_games.get(agent, Estimate(None))
+        games = Estimate(None) if is_reference else way.by_games.get(agent, Estimate(None))
         band = None if games.low is None or games.high is None else (games.low, games.high)
         tooltip = f"{agent} by {way.phrase}: {'; '.join(_details(board, way, agent, tally))}."
-        marks[agent] = Mark(drawn.value, drawn.low, drawn.high, look, "", tooltip, band, link(agent=agent))
-    title, form = (way.title, way.form) if values else ("Games" if is_reference else way.title, COUNT)
-    notes, ranks = _notes(board, way), 0 if values else len(board.order)
+        marks[agent] = Mark(rank.value, rank.low, rank.high, look, "", tooltip, band, link(agent=agent))
+    title, notes, ranks = "Games" if is_reference else way.title, _notes(board, way), len(board.order)
     if orders is None:
         untested: tuple[Look, str] = "open", f"too few {board.noun[1]}"
         verdict = None if is_reference or board.orders is None else untested
-        return Strip(title, marks, form, verdict, (), ["the reference"] * is_reference + notes, ranks)
+        return Strip(title, marks, ranks, verdict, (), ["the reference"] * is_reference + notes)
     tally = orders.tally()
     others = tally.pairs - tally.alike - tally.tied - tally.reversed
     shares = [
@@ -182,7 +183,7 @@ def _strip(board: ComparedScores, way: Way, agents: Sequence[str], link: Link, *
         f"{tally.alike:,} of {counted(tally.pairs, 'pair')} as the games",
         f"{tally.proven:,} proven, {tally.reversed:,} reversed" + (f", {tally.tied:,} tied" if tally.tied else ""),
     ]
-    return Strip(title, marks, form, verdict, shares, [*counts, *notes], ranks)
+    return Strip(title, marks, ranks, verdict, shares, [*counts, *notes])
 
 
 def _details(board: ComparedScores, way: Way, agent: str, tally: PairTally | None) -> Iterator[str]:

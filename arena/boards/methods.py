@@ -19,6 +19,8 @@ from arena.present.table import INTERVAL, ORDERS, Column, Table, flat
 from arena.results.table_agreement import Spending
 from retrieval_eval.stats.scores import MissingShare
 
+CORRELATIONS: Final = "correlations"
+"""Name of the table that says in numbers what ``tau_matrix`` draws."""
 Title: TypeAlias = Callable[[str], str]
 _PAIRS: Final = (
     Column("first_name", "Way of scoring", programs=False),
@@ -99,7 +101,7 @@ def method_pairs(comparison: MethodComparison, title_of: Title = method_title) -
         "chance."
     )
     title = "Rank correlation of every two ways of scoring"
-    return Table("correlations", title, _PAIRS, rows, [note, ORDERS] if rows else ())
+    return Table(CORRELATIONS, title, _PAIRS, rows, [note, ORDERS] if rows else ())
 
 
 def methods_json(comparison: MethodComparison) -> dict[str, Any]:
@@ -148,7 +150,6 @@ def method_chart(
 
 
 def tau_matrix(comparison: MethodComparison, title_of: Title = method_title) -> Matrix:
-    names = [title_of(method.method) for method in comparison.methods]
     cells: dict[tuple[str, str], MatrixCell] = {}
     for pair in comparison.pairs:
         tau, first, second = pair.kendall, title_of(pair.first), title_of(pair.second)
@@ -157,8 +158,12 @@ def tau_matrix(comparison: MethodComparison, title_of: Title = method_title) -> 
             tooltip = f"{first} and {second}: tau {with_interval(tau)}, Spearman's rho {with_interval(pair.spearman)}"
             cell = MatrixCell(FIGURE.write(tau.value), tau.value, interval, tooltip)
             cells |= {(first, second): cell, (second, first): cell}
+    titles = [title_of(method.method) for method in comparison.methods]
+    names = [title for title in titles if any(title in place for place in cells)]
     words = "Kendall's tau of the agents' places by every two ways of scoring, with its 95% interval."
-    caption = f"{words} {ORDERS} A gap is two ways that do not score three agents in common."
+    caption = f"{words} {ORDERS}"
+    if len(cells) < len(names) * (len(names) - 1):
+        caption += " A gap is two ways that do not tell three agents in common apart."
     title = "Kendall's tau between ways of scoring"
     return Matrix("places-by-two-methods", title, words, caption, names, names, cells, "Way of scoring")
 
