@@ -146,7 +146,7 @@ class CompareBoard(ComparedScores, Board, frozen=True, eq=False):
             {"agent": agent} | {way.name: way.scores.get(agent, Estimate(None)) for way in self.ways}
             for agent in self.order
         ]
-        columns = [Column(way.name, way.title, way.form, interval=INTERVAL) for way in self.ways]
+        columns = [Column(way.name, way.title, way.form, quantity(way.name).meaning, INTERVAL) for way in self.ways]
         return Table("compare", "Scores with intervals", [Column("agent", "Agent"), *columns], rows)
 
 

@@ -28,7 +28,7 @@ _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
 _SAME: Final = 1e-9
 _LEGEND: Final[Mapping[Look, str]] = {
     "blue": "agrees: most pairs of the agent are proven",
-    "open": "open: most are not",
+    "open": "open: half of the agent's pairs or more are not proven",
     "orange": "reversed: pairs are proven the other way round",
     "band": "ranks by the games",
 }
@@ -93,7 +93,8 @@ def compare_scatter(board: ComparedScores, across: str, up: str, link: Link = no
         score = ways[way].scores[agent]
         return None if score.low is None or score.high is None else (score.low, score.high)
 
-    return method_chart(board.methods, across, up, ends=ends, link=lambda agent: link(agent=agent))
+    numbers = {agent: number for number, agent in enumerate(board.order, 1)}
+    return method_chart(board.methods, across, up, ends=ends, link=lambda agent: link(agent=agent), numbers=numbers)
 
 
 def group_deltas(
@@ -161,11 +162,12 @@ def _strip(board: ComparedScores, way: Way, agents: Sequence[str], link: Link) -
         band = None if games.low is None or games.high is None else (games.low, games.high)
         tooltip = f"{agent} by {way.phrase}: {'; '.join(_details(board, way, agent, tally))}."
         marks[agent] = Mark(rank.value, rank.low, rank.high, look, "", tooltip, band, link(agent=agent))
+    meaning = quantity(way.name).meaning
     title, notes, ranks = "Games" if is_reference else way.title, _notes(board, way), len(board.order)
     if orders is None:
         untested: tuple[Look, str] = "open", f"too few {board.noun[1]}"
         verdict = None if is_reference or board.orders is None else untested
-        return Strip(title, marks, ranks, verdict, (), ["the reference"] * is_reference + notes)
+        return Strip(title, marks, ranks, verdict, (), ["the reference"] * is_reference + notes, meaning)
     tally = orders.tally()
     others = tally.pairs - tally.alike - tally.tied - tally.reversed
     shares = [
@@ -183,7 +185,7 @@ def _strip(board: ComparedScores, way: Way, agents: Sequence[str], link: Link) -
         f"{tally.alike:,} of {counted(tally.pairs, 'pair')} as the games",
         f"{tally.proven:,} proven, {tally.reversed:,} reversed" + (f", {tally.tied:,} tied" if tally.tied else ""),
     ]
-    return Strip(title, marks, ranks, verdict, shares, [*counts, *notes])
+    return Strip(title, marks, ranks, verdict, shares, [*counts, *notes], meaning)
 
 
 def _details(board: ComparedScores, way: Way, agent: str, tally: PairTally | None) -> Iterator[str]:

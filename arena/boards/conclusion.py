@@ -93,13 +93,15 @@ class Conclusion(Struct, frozen=True):
         return f"{STANDINGS[self.standing]}: {self.headline}{ending} {self.sentence}"
 
     def weighed(self, checks: Sequence[Check], more: str = "") -> Conclusion:
-        """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
-        failed = [check for check in checks if check.status == "failed" and check.name != self.headline]
-        failed.sort(key=lambda check: check.name != NO_CONFLICT)
-        conflict = [
-            check.remedy for check in failed if check.name == NO_CONFLICT
-        ]  # more of the same would not settle it
-        steps = _once((*conflict, more, *(check.remedy for check in failed)))
+        """Lower the standing if a check failed, and say why and what to do; ``more`` is what would make more certain.
+
+        The first step answers the headline, or else the first reason: before that, more of the same settles nothing.
+        """
+        failed = [check for check in checks if check.status == "failed"]
+        failed.sort(key=lambda check: (check.name != self.headline, check.name != NO_CONFLICT))
+        remedies = [check.remedy for check in failed]
+        steps = _once((*remedies[:1], more, *remedies[1:]))
+        failed = [check for check in failed if check.name != self.headline]
         reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
         weighed = replace(self, why=reasons, next=steps)
         if self.kind in ("unclear", "empty"):
@@ -148,7 +150,7 @@ def conclude(
             conclusion,
             kind="unclear",
             headline=NO_MODEL,
-            sentence=f"{listed(of_words, _NAMED)} only {verb} words. Name a language model under 'judges'.",
+            sentence=f"{listed(of_words, _NAMED)} only {verb} words.",
             top=(),
         )
     return _checked_for_judges(_checked_for_absence(conclusion, ratings), ratings).weighed(())

@@ -36,7 +36,8 @@ def first_table(board: Leaderboard, table: Table) -> Table:
         measure = retrieval.measures[0]
         scores.append(Column(f"retrieval_{measure}", measure, FIGURE, "Of the documents retrieved, by their labels."))
     apart = (
-        "Rating minus that of the agent rated highest. Where the interval reaches 0, the two cannot be told apart; "
+        "Rating minus that of the agent rated highest; 100 points are 64% of the decided games. Where the interval "
+        "reaches 0, the two cannot be told apart; "
         "the intervals of all pairs hold at once. An arrow marks what lies beyond the axis."
     )
     columns = [
@@ -47,7 +48,6 @@ def first_table(board: Leaderboard, table: Table) -> Table:
         quantity(WON).column(),
         *_TAKEN,
         *scores,
-        Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games."),
     ]
     return Table("brief", "", columns, rows)
 
@@ -85,6 +85,6 @@ def in_text(table: Table, width: int) -> Table:
     fewer = list(columns)
     while len(fewer) > 1 and narrowest(replace(table, columns=fewer)) > width:
         fewer.pop()
-    left_out = [column.heading for column in columns[len(fewer) :] if column.key != "bt"]  # said by what is shown
+    left_out = [column.heading for column in columns[len(fewer) :]]
     notes = [f"No room for {listed(left_out)} (--details)."] if left_out else []
     return replace(table, columns=fewer, notes=[*table.notes, *notes])

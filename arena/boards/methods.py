@@ -121,8 +121,12 @@ def method_chart(
     ends: Callable[[str, str], tuple[float, float] | None] = lambda way, agent: None,  # noqa: ARG005
     link: Callable[[str], str] = lambda agent: "",  # noqa: ARG005
     title_of: Title = method_title,
+    numbers: Mapping[str, int] | None = None,
 ) -> Chart:
-    """Scatter chart of the agents by two scores; agents whose ranks differ most are labelled first."""
+    """Scatter chart of the agents by two scores; agents whose ranks differ most are labelled first.
+
+    ``numbers`` label the agents for whose names there is no room.
+    """
     methods = {method.method: method for method in comparison.methods}
     x, y = methods[across], methods[up]
     agents = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
@@ -132,7 +136,8 @@ def method_chart(
         slug(across, up),
         f"{first} and {second}: Kendall's tau {FIGURE.write(tau)}",
         f"Agents by {first} and {second}.",
-        "A mark for each agent: two ways of scoring that agree put them on a line that rises to the right.",
+        "A mark for each agent: two ways of scoring that agree put them on a line that rises to the right."
+        + (" A number stands for the agent with that number above." if numbers else ""),
         first,
         second,
         [
@@ -143,6 +148,7 @@ def method_chart(
                 x_ends=ends(across, agent),
                 y_ends=ends(up, agent),
                 link=link(agent),
+                short=str(numbers[agent]) if numbers else "",
             )
             for agent in agents
         ],

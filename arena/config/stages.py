@@ -81,7 +81,7 @@ STAGES: Final = (
         "arena.results.refusals",
         "arena.boards.refusals",
         scores={
-            "alignment": "Aligned",
+            "alignment": "Refusals right",
             "risk": "Risk",
             "carefulness": "Carefulness",
             "wrongly_declined": "Wrongly declined",

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import product
 from typing import Final, NamedTuple
 
 from arena.present.numbers import FIGURE, printable, start_of
@@ -167,10 +168,8 @@ def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
         area = 30 + 470 * dot.size / largest if several else 100
         body += _dot(dot, position, math.sqrt(area / math.pi), linked=linked)
     spots = [(at_x - left, at_y - top) for at_x, at_y in positions]
-    for place, on_left in _label_sides(dots, spots, width, letter).items():
-        at_x, at_y = positions[place]
-        anchor = "end" if on_left else "start"
-        body += _text(at_x - 8 if on_left else at_x + 8, at_y - 4, _short(dots[place].name), text_anchor=anchor)
+    for label in _labels(dots, spots, width, letter):
+        body += _text(left + label.x, top + label.y, label.text, text_anchor=label.anchor)
     return _Drawing(left + width + 2 * _TALL, top + _HEIGHT + 3 * _TALL, body)
 
 
@@ -204,27 +203,38 @@ def _path(points: Sequence[tuple[float, float]], *, stepped: bool) -> str:
     return _element("polyline", points=drawn, fill="none", stroke=_GREY, stroke_dasharray="5 4")
 
 
-def _label_sides(
-    dots: Sequence[Dot], positions: Sequence[tuple[float, float]], width: float, letter: float
-) -> dict[int, bool]:
-    """Whether a dot's name goes to its left, by index of the dot; leaves out dots without room for their name."""
+_DOWN: Final = (0, -9, 9, -18, 18)
+"""How far below its dot a short label may stand, in pixels."""
+
+
+class _Label(NamedTuple):
+    x: float
+    y: float
+    text: str
+    anchor: str
+
+
+def _labels(dots: Sequence[Dot], positions: Sequence[tuple[float, float]], width: float, letter: float) -> list[_Label]:
+    """Names beside their dots, or short labels where names have no room, for all dots with room for either."""
     occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(dots, positions, strict=True) if dot.look != "quiet"]
-    sides: dict[int, bool] = {}
-    for at, (dot, (x, y)) in enumerate(zip(dots, positions, strict=True)):
-        if not dot.name or dot.look == "quiet" or len(sides) == _MOST_NAMED:
+    labels: list[_Label] = []
+    for dot, (x, y) in zip(dots, positions, strict=True):
+        if not dot.name or dot.look == "quiet" or len(labels) == _MOST_NAMED:
             continue
-        name_width, centre = letter * min(len(dot.name), _NAME), y - 7
-        for left in (False, True) if x < width / 2 else (True, False):
-            start = x - 8 - name_width if left else x + 8
+        sides = (False, True) if x < width / 2 else (True, False)
+        places = [*product([_short(dot.name)], (-7, 7), sides), *product([dot.short] * bool(dot.short), _DOWN, sides)]
+        for text, down, left in places:
+            text_width, centre = letter * len(text), y + down
+            start = x - 8 - text_width if left else x + 8
             fits = all(
-                start > end or start + name_width < begin or abs(centre - at_y) > 1.85 * letter
+                start > end or start + text_width < begin or abs(centre - at_y) > 1.4 * letter
                 for begin, end, at_y in occupied
             )
-            if fits and -letter < start < width + letter - name_width:
-                sides[at] = left
-                occupied.append((start, start + name_width, centre))
+            if fits and -letter < start < width + letter - text_width:
+                labels.append(_Label(x - 8 if left else x + 8, centre + 3, text, "end" if left else "start"))
+                occupied.append((start, start + text_width, centre))
                 break
-    return sides
+    return labels
 
 
 def _whiskers(picture: Whiskers) -> _Drawing:

@@ -235,7 +235,8 @@ def _head(panel: Strip) -> str:
             f'class="shares"><tbody><tr>{widths}</tr></tbody></table></div>'
         )
     notes = "".join(f"<small>{escaped(note)}</small>" for note in panel.notes)
-    return f"<b>{escaped(panel.title)}</b>{verdict}{bar}{notes}"
+    meaning = f' title="{escaped(panel.meaning)}"' if panel.meaning else ""
+    return f"<b{meaning}>{escaped(panel.title)}</b>{verdict}{bar}{notes}"
 
 
 def _grid(picture: Aligned, panel: CellPanel) -> str:
@@ -342,7 +343,8 @@ def bands(groups: Sequence[str]) -> list[str]:
 
 
 def _ticks(scale: Scale) -> str:
-    return f'<div class="ticks">{"".join(f"<i>{tick}</i>" for tick in scale.ticks)}</div>'
+    is_odd = "0" in scale.ticks and scale.ticks.index("0") % 2  # a narrow axis drops every second tick, and never 0
+    return f'<div class="ticks{" odd" * is_odd}">{"".join(f"<i>{tick}</i>" for tick in scale.ticks)}</div>'
 
 
 def linked(markup: str, link: str) -> str:

@@ -112,6 +112,7 @@ class Dot(Struct, frozen=True):
 
     Attributes:
         name: label beside the dot, shown if there is room and the look is not ``quiet``.
+        short: label where there is no room for the name.
         size: area of the dot, relative to other dots.
     """
 
@@ -124,6 +125,7 @@ class Dot(Struct, frozen=True):
     x_ends: tuple[float, float] | None = None
     y_ends: tuple[float, float] | None = None
     link: str = ""
+    short: str = ""
 
 
 class LevelLine(Struct, frozen=True):
@@ -165,6 +167,7 @@ class Strip(Struct, frozen=True):
         verdict: what the panel says as a whole: the look of its marks, and a word.
         shares: parts of the bar above the panel.
         notes: lines above the panel.
+        meaning: tooltip of the title.
         ranks: the last rank of the axis.
     """
 
@@ -174,6 +177,7 @@ class Strip(Struct, frozen=True):
     verdict: tuple[Look, str] | None = None
     shares: Sequence[Share] = ()
     notes: Sequence[str] = ()
+    meaning: str = ""
 
 
 def rank_words(mark: Mark) -> str:

@@ -197,7 +197,9 @@ def test_a_large_matrix_keeps_its_figures_and_drops_what_stands_below_them() -> 
 
 def test_a_chart_names_the_dots_that_have_room_and_no_quiet_one() -> None:
     drawn = inline_svg(
-        replace(FRONT, dots=[*FRONT.dots, Dot(2, 1100, "beside"), Dot(2, 1100, "left"), Dot(2, 1100, "covered")])
+        replace(
+            FRONT, dots=[*FRONT.dots, *(Dot(2, 1100, name) for name in ("beside", "left", "low", "lower", "covered"))]
+        )
     )
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
     assert {"fast", "poor", "even", "beside"} <= set(texts)
