@@ -78,10 +78,7 @@ def compare_figure(board: ComparedScores, link: Link = nowhere, *, agents: Colle
 
 def _legend(panels: Sequence[Strip | CellPanel]) -> dict[Look, str]:
     """The meanings of the marks and bands that the strips show."""
-    strips = [panel for panel in panels if isinstance(panel, Strip)]
-    if not any(panel.shares for panel in strips):
-        return {}
-    marks = [mark for panel in strips for mark in panel.marks.values()]
+    marks = [mark for panel in panels if isinstance(panel, Strip) for mark in panel.marks.values()]
     looks: set[Look] = {mark.look for mark in marks} | {"band" for mark in marks if mark.band is not None}
     return {look: meaning for look, meaning in _LEGEND.items() if look in looks}
 
@@ -158,7 +155,7 @@ def _strip(board: ComparedScores, way: Way, agents: Sequence[str], link: Link) -
         look: Look = "quiet" if tally is None else state_of(tally)
         if tally is not None and (agent in named or 0 < tally.reversed >= tally.proven):
             look = "orange"
-        games = Estimate(None) if is_reference else way.by_games.get(agent, Estimate(None))
+        games = Estimate(None) if is_reference or board.orders is None else way.by_games.get(agent, Estimate(None))
         band = None if games.low is None or games.high is None else (games.low, games.high)
         tooltip = f"{agent} by {way.phrase}: {'; '.join(_details(board, way, agent, tally))}."
         marks[agent] = Mark(rank.value, rank.low, rank.high, look, "", tooltip, band, link(agent=agent))

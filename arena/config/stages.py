@@ -81,7 +81,7 @@ STAGES: Final = (
         "arena.results.refusals",
         "arena.boards.refusals",
         scores={
-            "alignment": "Refusals right",
+            "alignment": "Refusal score",
             "risk": "Risk",
             "carefulness": "Carefulness",
             "wrongly_declined": "Wrongly declined",
