@@ -14,7 +14,7 @@ from arena.boards.compare_drawing import compare_figure
 from arena.boards.compare_figures import PHRASES, ComparedScores, Placement, Way, state_of
 from arena.boards.games import Wins, by_points
 from arena.boards.left_out_judges import other_judges_table, parts_picture
-from arena.boards.methods import lacking, method_pairs, tau_matrix
+from arena.boards.methods import lacking, tau_matrix
 from arena.boards.quantities import WON, quantity
 from arena.calibration.methods import (
     Method,
@@ -29,7 +29,7 @@ from arena.calibration.methods import (
 )
 from arena.calibration.votes import Level
 from arena.config.stages import further_stages
-from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.blocks import Block, Remarks, Section
 from arena.present.numbers import capital, counted, listed
 from arena.present.picture import Look, Matrix
 from arena.present.table import INTERVAL, Column, Table, flat, plain
@@ -68,16 +68,8 @@ _ALONE: Final = (
 _LEAD: Final = "Whether each score orders the agents as the games do."
 
 
-class CompareBoard(ComparedScores, Board, frozen=True, eq=False):
+class CompareBoard(ComparedScores, frozen=True, eq=False):
     """The scores of the same agents by every way of scoring, and how to show them."""
-
-    def sections(self) -> Sequence[Section]:
-        if not self.ways:
-            return []
-        blocks: list[Block] = [Remarks(self.sentences()), compare_figure(self)]
-        if self.methods.pairs:
-            blocks += [self.agreement(), method_pairs(self.methods)]
-        return [Section("compare", "Compare", _LEAD, [*blocks, self.table(), *self.judges()])]
 
     def judges(self) -> list[Block]:
         """Picture and table of neighbours' differences with judges as a source of error; empty below three judges."""

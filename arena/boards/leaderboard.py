@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
 from arena.boards.coverage import coverage_sections, missing, stage_row
-from arena.boards.criteria import Criteria
 from arena.boards.first_table import first_table, in_text
 from arena.boards.quantities import quantity
 from arena.boards.ratings import (
@@ -21,7 +20,7 @@ from arena.boards.ratings import (
     ratings_section,
     without_judge_json,
 )
-from arena.boards.scores import further_boards
+from arena.boards.scores import Criteria, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, tally, trust_checks
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
 from arena.present.numbers import (

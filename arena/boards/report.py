@@ -24,7 +24,6 @@ from arena.boards.conclusion import NO_CONFLICT, expectation
 from arena.boards.coverage import missing
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
 from arena.boards.leaderboard import TournamentBoard, judged_on
-from arena.boards.methods import CORRELATIONS
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.trust import PEOPLE, in_short
 from arena.config.settings import StoredSettings
@@ -225,7 +224,7 @@ def _said_once(sections: Iterable[Section], said: set[str]) -> Iterator[Section]
                 checked.update(new)
             elif not isinstance(block, Table):
                 blocks.append(block)
-            elif block.name != CORRELATIONS:  # the matrix shows them
+            elif block.name != "correlations":  # the matrix shows them
                 blocks.append(replace(block, notes=lines))
             said.update(lines)
         if blocks:

@@ -168,8 +168,7 @@ def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
         area = 30 + 470 * dot.size / largest if several else 100
         body += _dot(dot, position, math.sqrt(area / math.pi), linked=linked)
     spots = [(at_x - left, at_y - top) for at_x, at_y in positions]
-    for label in _labels(dots, spots, width, letter):
-        body += _text(left + label.x, top + label.y, label.text, text_anchor=label.anchor)
+    body += _moved("".join(_labels(dots, spots, width, letter)), left, top)
     return _Drawing(left + width + 2 * _TALL, top + _HEIGHT + 3 * _TALL, body)
 
 
@@ -207,17 +206,10 @@ _DOWN: Final = (0, -9, 9, -18, 18)
 """How far below its dot a short label may stand, in pixels."""
 
 
-class _Label(NamedTuple):
-    x: float
-    y: float
-    text: str
-    anchor: str
-
-
-def _labels(dots: Sequence[Dot], positions: Sequence[tuple[float, float]], width: float, letter: float) -> list[_Label]:
+def _labels(dots: Sequence[Dot], positions: Sequence[tuple[float, float]], width: float, letter: float) -> list[str]:
     """Names beside their dots, or short labels where names have no room, for all dots with room for either."""
     occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(dots, positions, strict=True) if dot.look != "quiet"]
-    labels: list[_Label] = []
+    labels: list[str] = []
     for dot, (x, y) in zip(dots, positions, strict=True):
         if not dot.name or dot.look == "quiet" or len(labels) == _MOST_NAMED:
             continue
@@ -231,7 +223,8 @@ def _labels(dots: Sequence[Dot], positions: Sequence[tuple[float, float]], width
                 for begin, end, at_y in occupied
             )
             if fits and -letter < start < width + letter - text_width:
-                labels.append(_Label(x - 8 if left else x + 8, centre + 3, text, "end" if left else "start"))
+                at, anchor = (x - 8, "end") if left else (x + 8, "start")
+                labels.append(_text(at, centre + 3, text, text_anchor=anchor))
                 occupied.append((start, start + text_width, centre))
                 break
     return labels
