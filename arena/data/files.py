@@ -6,7 +6,7 @@ import difflib
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -100,7 +100,7 @@ def load_dataset(
     failed = [record for record in records if record.failure]
     records = [record for record in records if not record.failure]
     answered = _answers_of(records)
-    reader = _DocumentReader(asked)
+    reader = _DocumentReader(asked.id_of)
     document_columns = DOCUMENTS.report(*_SHOWN_METADATA)
     for row in (row for source in retrieving for row in DOCUMENTS.rows(source, columns)):
         document_columns.add(row)
@@ -121,7 +121,7 @@ def load_dataset(
         reader.require_answers({agent for _, agent in answered})
     read, note = with_conversations(with_turns(_with_answerability(_with_references(read, records), records), earlier))
     notes += [note] if note else []
-    data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
+    data = Dataset(read, reader.documents, answered, reader.retrieved(read), notes=tuple(notes))
     _log_columns(data, rows.values() if asking else (), document_columns, records, to_come=not passages)
     return data if limit is None else _limited(data, limit)
 
@@ -233,9 +233,9 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
 class _DocumentReader:
     """Collects the rows of tables of documents; a row is one document that an agent retrieved for a query."""
 
-    def __init__(self, asked: _Asked) -> None:
+    def __init__(self, id_of: Callable[[Row, str, str], str]) -> None:
         self.documents: dict[str, Document] = {}
-        self._asked = asked
+        self._id_of = id_of
         self._entries: dict[tuple[str, str, str], Retrieved] = {}
         self._places: dict[tuple[str, ...], str] = {}
         self._length: Counter[tuple[str, str]] = Counter()
@@ -243,7 +243,7 @@ class _DocumentReader:
 
     def add(self, row: Row) -> None:
         row_id = row.identifier("qid") if "qid" in row.values else ""
-        query_id = self._asked.id_of(row, row_id, row.text("query"))
+        query_id = self._id_of(row, row_id, row.text("query"))
         doc_id = row.identifier("did") if "did" in row.values else id_of_text("d", row.text("document"))
         agent = row.identifier("agent") if "agent" in row.values else SHARED
         if agent not in self._agents:
@@ -273,11 +273,11 @@ class _DocumentReader:
                 advice = similar_name(agent, answering) or "; add its answers, or remove the row"
                 raise row.error(f"this agent retrieved documents but answered no query{advice}", agent)
 
-    def retrieved(self) -> dict[str, tuple[Retrieved, ...]]:
+    def retrieved(self, queries: Iterable[str]) -> dict[str, tuple[Retrieved, ...]]:
         by_query: defaultdict[str, list[Retrieved]] = defaultdict(list)
         for entry in sorted(self._entries.values(), key=lambda entry: (entry.agent, entry.rank)):
             by_query[entry.query_id].append(entry)
-        return {query_id: tuple(by_query[query_id]) for query_id in self._asked.queries if query_id in by_query}
+        return {query_id: tuple(by_query[query_id]) for query_id in queries if query_id in by_query}
 
     def _add_document(self, row: Row, doc_id: str) -> None:
         text, metadata = row.text("document"), row.others(DOCUMENTS.columns)
