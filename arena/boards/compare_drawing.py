@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from typing import Final, TypeAlias
 
@@ -54,7 +55,8 @@ def compare_figure(board: ComparedScores, link: Link = nowhere, *, agents: Colle
     if board.orders:
         captions.append(_PROVEN)
     if board.wins is not None:
-        wins = board.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))
+        to_games = partial(_to_games, link) if link is not nowhere else nowhere
+        wins = board.wins.picture(to_games)
         cells = {place: replace(cell, below="") for place, cell in wins.cells.items()}
         panels.append(CellPanel(f"{quantity(WON).title} in percent, row against column", cells))
         captions.append(f"In the matrix, {wins.caption[:1].lower()}{wins.caption[1:]}")
@@ -74,6 +76,10 @@ def compare_figure(board: ComparedScores, link: Link = nowhere, *, agents: Colle
         [number for number, _ in shown],
         _legend(panels),
     )
+
+
+def _to_games(link: Link, agent: str, opponent: str) -> str:
+    return link(view="games", agent=agent, opponent=opponent)
 
 
 def _legend(panels: Sequence[Strip | CellPanel]) -> dict[Look, str]:
