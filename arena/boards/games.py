@@ -488,7 +488,7 @@ class Wins(Board, frozen=True, eq=False):
                 won, tied, lost = wins.wins[at], wins.ties[at], wins.wins[at[::-1]]
                 figures = {"share": (won + tied / 2) / wins.games[at], "games": wins.games[at], "won": won}
                 numbers = {name: float(value) for name, value in (figures | {"tied": tied, "lost": lost}).items()}
-                is_apart = bool({(row, column), (column, row)} & {*self.apart})
+                is_apart = (row, column) in self.apart or (column, row) in self.apart
                 yield {"row": row, "column": column, **numbers, "apart": is_apart}
 
     def _rows(self) -> list[TableRow]:
