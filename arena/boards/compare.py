@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from arena.boards.compare_drawing import compare_figure
 from arena.boards.compare_figures import PHRASES, ComparedScores, Placement, Way, state_of
 from arena.boards.games import Wins, by_points
+from arena.boards.groups import with_group
 from arena.boards.left_out_judges import other_judges_table, parts_picture
 from arena.boards.methods import lacking, tau_matrix
 from arena.boards.quantities import WON, quantity
@@ -36,7 +37,7 @@ from arena.present.table import INTERVAL, Column, Table, flat, plain
 from arena.ratings.pairs import win_matrix
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.results.opinions import peoples_opinions
-from arena.results.ratings import Group, of_group, rating_settings
+from arena.results.ratings import rating_settings
 from arena.results.scores import PEOPLE, RATING, enough, people_methods, stored_methods, too_few
 from arena.store import Store
 from arena.store.annotations import Annotations
@@ -172,17 +173,15 @@ def _placed(placement: Placement) -> str:
     return f"{placement.agent} ({here} {others}, {there} in the games)"
 
 
-def compare_board(store: Store, tournament: str, group: Group | None = None) -> CompareBoard:
+def compare_board(store: Store, tournament: str) -> CompareBoard:
     """All scores of a tournament's agents, cached in the store until a new verdict or annotation arrives."""
     board_cache = Cache(store, tournament)
-    kind = "compare" if group is None else f"compare {'='.join(group)}"
     fingerprint = repr(Annotations(store, tournament).latest()).encode()
-    return board_cache.made(kind, lambda: _computed(store, tournament, group, board_cache), fingerprint)
+    return board_cache.made("compare", lambda: _computed(store, tournament, board_cache), fingerprint)
 
 
-def _computed(store: Store, tournament: str, group: Group | None, board_cache: Cache) -> CompareBoard:
-    rated = cached_leaderboard(store, tournament, group).ratings
-    store = store if group is None else of_group(store, tournament, group)
+def _computed(store: Store, tournament: str, board_cache: Cache) -> CompareBoard:
+    rated = cached_leaderboard(store, tournament).ratings
     ratings = None if rated is None else {row.agent: Estimate(row.bt, row.bt_low, row.bt_high) for row in rated.agents}
     ranks = {
         row.agent: Estimate(row.rank, row.rank_low, row.rank_high) for row in ([] if rated is None else rated.agents)
@@ -194,7 +193,7 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
 
     def draw_scores(method: Method, queries: Sequence[str]) -> Drawn:
         make = partial(draw, method, queries, settings.bootstrap, settings.seed, games.clusters)
-        return board_cache.made(DRAWN.format(group), make) if method.name == RATING else make()
+        return board_cache.made(DRAWN, make) if method.name == RATING else make()
 
     draws = settings.bootstrap, settings.seed
     board = compared(
@@ -210,7 +209,7 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     named: dict[tuple[Level, str], str] = {("verdicts", ""): PEOPLE, ("criteria", ""): f"criteria, {PEOPLE}"}
     few = {name: number for key, number in too_few(people).items() if (name := named.get(key, ""))}
     others = () if rated is None else rated.other_judges
-    return replace(board, wins=wins, tournament=tournament, other_judges=others, few=few)
+    return replace(board, wins=wins, tournament=with_group(tournament, store.group), other_judges=others, few=few)
 
 
 def compared(

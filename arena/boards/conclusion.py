@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.boards.groups import GROUPS_AHEAD
 from arena.boards.left_out_judges import (
     ADD_JUDGES,
     WithoutJudge,
@@ -55,14 +56,20 @@ STANDINGS: Final[Mapping[Standing, str]] = {
 _NAMED = 5
 
 NO_MODEL: Final = "No language model judged these games"
-"""Headline, and name of the failed check, if all judges only compare words."""
+"""Headline if all judges only compare words."""
+
+MODEL: Final = "Language model as judge"
+"""Name of the check that fails if a judge only compares words."""
 
 BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
-NO_CONFLICT: Final = "No conflict with people's labels"
-"""Name of the check that fails if people's labels contradict the leaderboard; it is the first reason for doubt."""
+BY_PEOPLE: Final = "Results by people's labels"
+"""Name of the check that fails if people's labels contradict the leaderboard."""
 
+
+_FIRST: Final = (BY_PEOPLE, GROUPS_AHEAD)
+"""Checks that are the first reasons, as a terminal may have room for one or two."""
 _EQUAL = 1e-6
 
 
@@ -97,11 +104,13 @@ class Conclusion(Struct, frozen=True):
 
         The first step answers the headline, or else the first reason: before that, more of the same settles nothing.
         """
+        is_said = {MODEL} if self.headline == NO_MODEL else ()
         failed = [check for check in checks if check.status == "failed"]
-        failed.sort(key=lambda check: (check.name != self.headline, check.name != NO_CONFLICT))
+        order = (*is_said, *_FIRST)
+        failed.sort(key=lambda check: order.index(check.name) if check.name in order else len(order))
         remedies = [check.remedy for check in failed]
         steps = _once((*remedies[:1], more, *remedies[1:]))
-        failed = [check for check in failed if check.name != self.headline]
+        failed = [check for check in failed if check.name not in is_said]
         reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
         weighed = replace(self, why=reasons, next=steps)
         if self.kind in ("unclear", "empty"):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
 from arena.boards.coverage import coverage_sections, missing, stage_row
 from arena.boards.first_table import first_table, in_text
+from arena.boards.groups import groups_json, groups_section, one_of_groups, with_group
 from arena.boards.quantities import quantity
 from arena.boards.ratings import (
     conclusion_section,
@@ -21,7 +22,8 @@ from arena.boards.ratings import (
     without_judge_json,
 )
 from arena.boards.scores import Criteria, further_boards
-from arena.boards.trust import in_short, judge_section, no_people, tally, trust_checks
+from arena.boards.trust import in_short, judge_section, no_people, ratings_noun, tally, trust_checks
+from arena.config.stages import unasked
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
 from arena.present.numbers import (
     FIGURE,
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from judges.types import Task
 
 DETAILS: Final = frozenset(
-    {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
-    | {"coverage", "retrieval-judges", "retrieval-agreement"}
+    {"conclusion", "leaderboard", "groups", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
+    | {"coverage", "retrieval-judges", "retrieval-agreement", "audit", "wordings"}
 )
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """Order of the sections below the ratings; the sections of further stages follow."""
@@ -132,7 +134,8 @@ class TournamentBoard(Board, frozen=True):
             names = told_apart([row["agent"] for row in table.rows], _NAME)
             rows = [{**row, "agent": name} for row, name in zip(table.rows, names, strict=True)]
             table = first(replace(table, rows=rows), agents, "--details")
-        closing = [in_short(checks, named), *self._schedule(self.conclusion), *missing(self.board), *more]
+        board, groups = self.board, one_of_groups(self.board.group, self.board.groups)
+        closing = [in_short(checks, named), *groups, *self._schedule(self.conclusion), *missing(board), *more]
         return [
             Section("conclusion", self.conclusion.headline, "", [card]),
             Section("leaderboard", "Leaderboard", "", [] if table is None else [table]),
@@ -148,9 +151,9 @@ class TournamentBoard(Board, frozen=True):
         forms = (self.brief(more, agents, reasons, width, named) for agents, reasons, named in _FITTING)
         return fitted(forms, width, _LINES)
 
-    def _group(self) -> list[str]:
-        group = self.board.group
-        return [] if group is None else [f"Only queries with {'='.join(group)}"]
+    @property
+    def title(self) -> str:
+        return with_group(self.board.tournament, self.board.group)
 
     def opening(
         self, *, checks: str = "", link: Callable[[str], str] | None = None, reasons: int = _REASONS
@@ -166,6 +169,8 @@ class TournamentBoard(Board, frozen=True):
         if board.ratings is None and not board.settings.pairwise:
             headline = "Scores without games"
             sentence = "Nothing compares these agents with each other."
+            if unasked(board.further):
+                sentence = "--details shows ranks by each score, and the pairs of agents that it tells apart."
             if not table.rows:
                 sentence = "No agent has a score."
         rows = [{**row, "address": link(row["agent"]) if link else ""} for row in table.rows]
@@ -177,12 +182,14 @@ class TournamentBoard(Board, frozen=True):
             headline,
             sentence,
             self._facts(),
-            board.tournament,
+            self.title,
             conclusion.why[:reasons],
             conclusion.next[: reasons + 1],
         )
+        groups = one_of_groups(board.group, board.groups)
         return [
             card,
+            *([Remarks(groups)] if groups else []),
             *([Table("agents", "", columns, rows)] if rows else []),
             Checks(trust, folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),
@@ -199,7 +206,6 @@ class TournamentBoard(Board, frozen=True):
         return [
             counted(agents, "agent"),
             *([counted(self.asked, "query", "queries")] if self.asked is not None else []),
-            *self._group(),
             *([f"Judge: {listed(judges, _NAMED)}"] if judges else []),
             *([f"Judged {self.judged}"] if self.judged else []),
         ]
@@ -221,6 +227,8 @@ class TournamentBoard(Board, frozen=True):
             )
         lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
         sections.append(Section("trust", "Can this be trusted?", lead, [Checks(checks)]))
+        if board.by_group is not None:
+            sections.append(groups_section(board.by_group, ratings_noun(board)))
         sections += [self.figure] if self.figure is not None else []
         if board.ratings is not None:
             sections += judge_section(board.ratings, board.by_judge, board.consistency)
@@ -241,7 +249,8 @@ class TournamentBoard(Board, frozen=True):
         shortfall, word_judges = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {
             "tournament": board.tournament,
-            "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
+            "group": board.group and {"column": board.group[0], "value": board.group[1], "of": board.groups},
+            "by_group": groups_json(board.by_group),
             "agents": self._agents(),
             **{name: parts[name].json() if name in parts else None for name in _BELOW},
             "criteria": parts["criteria"].json() if "criteria" in parts else {},
@@ -347,11 +356,9 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
     if labelled or Annotations(store, board.tournament).counts():
         from arena.results.agreement import compare_with_people
 
-        found = compare_with_people(store, board.tournament, group=board.group)
+        found = compare_with_people(store, board.tournament)
         people = dict(zip(("comparisons", "apart", "scores"), found, strict=True))
-    queries = store.queries(board.tournament)
-    column, value = board.group or ("", "")
-    asked = sum(not column or query.metadata.get(column) == value for query in queries.values())
+    asked = len(store.queries(board.tournament))
     judged = judged_on(store, board.tournament) if any(stage.judged for stage in board.coverage.values()) else ""
     return TournamentBoard(board, **people, asked=asked, judged=judged)
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from arena.present.numbers import P_VALUE, PERCENT, SIGNED, counted, listed, with_interval
+from arena.present.numbers import P_VALUE, PERCENT, SIGNED, SIGNED_2, capital, counted, listed, with_interval
 from arena.present.picture import Line, Look, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.results import OtherJudges, PairDifference, Ratings
@@ -149,22 +149,25 @@ def judge_tables(ratings: Ratings, name: str) -> Iterator[Table]:
         yield Table(f"{name}-without-judge", title, columns, rows)
 
 
-def other_judges_table(rows: Sequence[OtherJudges], name: str) -> Table:
-    interval = "For other judges"
+def other_judges_table(rows: Sequence[OtherJudges], name: str, factor: str = "judge", what: str = "") -> Table:
+    """Table of neighbours with their intervals; another ``factor`` than judges is one that games are grouped by."""
+    form, unit = (SIGNED, "Points") if what in ("", "games") else (SIGNED_2, "Mean label")
     columns = [
         Column("better", "Rated higher"),
         Column("worse", "Neighbour"),
-        Column("interval", "Points", SIGNED, "For other queries, and other judges of this kind.", interval),
-        Column(JUDGES, "Judges' part", PERCENT, "Of the difference's variance.", "95% interval"),
+        Column("interval", unit, form, f"For other queries, and other {factor}s of this kind.", f"For other {factor}s"),
+        Column(JUDGES, f"{capital(factor)}s' part", PERCENT, "Of the difference's variance.", "95% interval"),
         Column(QUERIES, "Queries' part", PERCENT, "The rest is chance and taste on single queries.", "95% interval"),
     ]
-    notes = [f"{row.better} and {row.worse}: {ADD_JUDGES}." for row in rows if judges_decide(row.parts)]
+    more = ADD_JUDGES if factor == "judge" else f"{factor}s differ more than queries do"
+    notes = [f"{row.better} and {row.worse}: {more}." for row in rows if judges_decide(row.parts)]
     if any(row.judges < ROUGH for row in rows):
-        notes.append(f"Rough: fewer than {ROUGH} judges say little of how judges differ.")
+        notes.append(f"Rough: fewer than {ROUGH} {factor}s say little of how {factor}s differ.")
     cells: list[Mapping[str, Any]] = [
         {"better": row.better, "worse": row.worse, "interval": row.interval, **row.parts} for row in rows
     ]
-    return Table(f"{name}-other-judges", "For other judges of this kind", columns, cells, notes)
+    title = f"For other {factor}s of this kind{what and f': {what}'}"
+    return Table(f"{name}-other-{factor}s", title, columns, cells, notes)
 
 
 def parts_picture(rows: Sequence[OtherJudges]) -> Whiskers | None:

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.present.numbers import counted, listed
+from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import id_of_text
 from retrieval_eval.data.table_spec import how_to_name
@@ -177,16 +178,42 @@ def texts_of(queries: Collection[Query]) -> dict[str, str]:
 
 _MAX_GROUPS: Final = 50
 """Queries are not grouped by a column with more values than this, or with more than half the number of queries."""
+_DOCUMENT, _FOLDER = "source", "folder"
+"""Column with the document of a synthetic query, and the column of groups made from it."""
+Group: TypeAlias = tuple[str, str]
+"""A column and a value; the group has the queries with this value in this column."""
 
 
-def groupings(queries: Collection[Query]) -> dict[str, tuple[str, ...]]:
-    """Find the metadata columns by which queries can be grouped, each with its sorted values."""
-    values: dict[str, set[str]] = {}
+def group_values(query: Query) -> Mapping[str, str]:
+    """The values by which a query can be grouped: its columns, and the folder of the document it was written from."""
+    folder, separator, _ = query.metadata.get(_DOCUMENT, "").rpartition("/")
+    return {_FOLDER: folder, **query.metadata} if separator else query.metadata
+
+
+def read_group(text: str) -> Group | None:
+    """Read the group from ``COLUMN=VALUE``; ``None`` from an empty text.
+
+    Raises:
+        InputError: the text has another form.
+    """
+    column, separator, value = (part.strip() for part in text.partition("="))
+    if text and not (column and separator):
+        raise InputError(f"--group {text!r}: write COLUMN=VALUE, such as kind=factual")
+    return (column, value) if text else None
+
+
+def groupings(queries: Collection[Query]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Find the columns by which queries can be grouped: the ids of each group's queries, by column and sorted value."""
+    ids: dict[str, dict[str, list[str]]] = {}
     for query in queries:
-        for name, value in query.metadata.items():
-            values.setdefault(name, set()).add(value)
+        for name, value in group_values(query).items():
+            ids.setdefault(name, {}).setdefault(value, []).append(query.query_id)
     limit = min(_MAX_GROUPS, len(queries) / 2)
-    return {name: tuple(sorted(groups)) for name, groups in values.items() if 1 < len(groups) <= limit}
+    return {
+        name: {value: tuple(groups[value]) for value in sorted(groups)}
+        for name, groups in ids.items()
+        if 1 < len(groups) <= limit
+    }
 
 
 ONE_AGENT: Final = f"add the answers of another; or name the agents' column: {how_to_name('agent')}"

@@ -67,6 +67,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         clusters: the cluster of each of ``queries``, such as its conversation; verdicts within a cluster depend on each
             other. ``None`` if each query is a cluster.
         unit: kind of the clusters; a topic or another column counts as ``query``.
+        weight: number of games that each verdict counts as, fractions allowed; ``None`` counts each once.
     """
 
     agents: tuple[str, ...]
@@ -80,6 +81,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
     preference: Floats | None = None
     clusters: tuple[str, ...] | None = None
     unit: Unit = "query"
+    weight: Floats | None = None
 
     def __len__(self) -> int:
         return self.a.size
@@ -149,7 +151,14 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         query = None if self.query is None else self.query[rows]
         preference = None if self.preference is None else self.preference[rows]
         columns = agents, a, b, self.outcome[rows], self.queries, query, judges, judge, preference
-        return VerdictTable(*columns, self.clusters, self.unit)
+        return VerdictTable(*columns, self.clusters, self.unit, None if self.weight is None else self.weight[rows])
+
+    def weight_of_pairs(self) -> Floats | None:
+        """Mean weight of the verdicts of each of ``pairs``."""
+        if self.weight is None:
+            return None
+        weights: Floats = np.bincount(self.pairs.game, self.weight) / np.bincount(self.pairs.game)
+        return weights
 
     def preferences(self) -> Floats:
         """Preference for the answer shown first, shape (n,); if the judge gave none, 1, 0.5 or 0 by the verdict."""
@@ -295,7 +304,8 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
     tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
     score = table.preferences() if soft else _score(table.outcome)
     sides = table.a, table.b
-    return Games(table.agents, *sides, score, table.cluster, True, tally=tally, soft=soft, judge=table.judge)
+    cluster, weight = table.cluster, table.weight
+    return Games(table.agents, *sides, score, cluster, True, weight, tally=tally, soft=soft, judge=table.judge)
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
@@ -310,8 +320,8 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     pairs = table.pairs
     outcome, tally = fold_pairs(table, win_and_tie)
     cluster = None if table.cluster is None else table.cluster[pairs.first]
-    judge = table.judge[pairs.first]
-    return Games(table.agents, pairs.low, pairs.high, _score(outcome), cluster, tally=tally, judge=judge)
+    judge, sides, weight = table.judge[pairs.first], (pairs.low, pairs.high), table.weight_of_pairs()
+    return Games(table.agents, *sides, _score(outcome), cluster, weight=weight, tally=tally, judge=judge)
 
 
 class Pairs(NamedTuple):
@@ -474,7 +484,8 @@ def average(table: VerdictTable) -> Games:
     )
     cluster = None if table.cluster is None else table.cluster[pairs.first]
     sides, judge = (pairs.low, pairs.high), table.judge[pairs.first]
-    return Games(table.agents, *sides, np.clip(means, 0, 1), cluster, tally=tally, soft=True, judge=judge)
+    score, weight = np.clip(means, 0, 1), table.weight_of_pairs()
+    return Games(table.agents, *sides, score, cluster, weight=weight, tally=tally, soft=True, judge=judge)
 
 
 def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray[np.intp] | None, bool]:

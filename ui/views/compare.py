@@ -15,6 +15,7 @@ from arena.boards.leaderboard import TournamentBoard
 from arena.boards.methods import method_pairs
 from arena.boards.quantities import quantity
 from arena.boards.scores import further_boards
+from arena.data.dataset import groupings
 from arena.present.blocks import Remarks
 from arena.present.files import html_block
 from arena.present.picture import Aligned
@@ -34,7 +35,7 @@ compared = data.stored(compare_board, "Comparing the scores …")
 
 
 def show(source: data.Source) -> None:
-    board, rated = compared(source, source.group), data.board(source)
+    board, rated = compared(source), data.board(source)
     if not board.order:
         onward.run("No game has a verdict and no answer a score yet.", source)
         return
@@ -75,7 +76,7 @@ def _parts(source: data.Source, board: CompareBoard) -> dict[str, Callable[[data
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _figure(source: data.Source, carried: str, agents: tuple[str, ...]) -> tuple[Aligned, str]:  # noqa: ARG001 - part of the cache key, as links contain it
     """The chart, and the chart as HTML; cached, as drawing fifty agents takes half a second."""
-    figure = compare_figure(compared(source, source.group), links("queries", source), agents=agents)
+    figure = compare_figure(compared(source), links("queries", source), agents=agents)
     return figure, html_block(figure)
 
 
@@ -97,10 +98,9 @@ def _show_two(source: data.Source, board: CompareBoard) -> None:
 
 def _show_groups(source: data.Source, board: CompareBoard) -> None:
     titles = {quantity(way.name).title: way.name for way in board.by_query}
-    columns = list(dict.fromkeys(name for name, _ in data.groups(source)))
-    with st.container(horizontal=True):
-        way = pick("Score", list(titles), "score", width=260)
-        column = pick("Groups", columns, "by", width=260)
+    columns = groupings(data.queries(source).values())
+    column = source.by or next(iter(columns))
+    way = pick("Score", list(titles), "score", width=260)
     label = f"Agents, the first of which the others are held against (2 to {MOST_CHOSEN})"
     agents = st.multiselect(
         label, board.order, default=board.order[:2], max_selections=MOST_CHOSEN, key="agents", bind="query-params"
@@ -108,13 +108,7 @@ def _show_groups(source: data.Source, board: CompareBoard) -> None:
     if len(agents) < 2:
         st.caption("Choose two agents or more.")
         return
-    groups = {
-        f"{column}: {value}": [
-            query_id for query_id, query in data.queries(source).items() if query.metadata.get(column) == value
-        ]
-        for name, value in data.groups(source)
-        if name == column
-    }
+    groups = {f"{column}: {value}": ids for value, ids in columns[column].items()}
     draw(group_deltas(board, titles[way], agents, groups))
 
 
