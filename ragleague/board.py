@@ -291,8 +291,10 @@ class Board:
 
     def _picture(self, what: Plot) -> Picture | None:
         if what == "compare":
+            from arena.boards.compare_drawing import compare_figure
+
             compared = self._compared()
-            return compared.figure() if compared.ways else None
+            return compare_figure(compared) if compared.ways else None
         kind = "Whiskers" if what == "ratings" else "Matrix"
         if what == "matrix":
             compared = self._compared()

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from arena.boards.quantities import quantity
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Section
 from arena.present.numbers import COUNT, FIGURE
@@ -16,14 +17,6 @@ from arena.results.refusals import RefusalResults
 from judges.types import Answerability
 from retrieval_eval.stats.bootstrap import mean_estimates, units_of
 
-_MEANINGS: Final = {
-    "alignment": "Share of the questions that it answered where it could, and declined where nothing answers.",
-    "risk": "Share of its answers given where nothing answers. Lower is better.",
-    "carefulness": "Share declined of the questions that nothing answers.",
-    "wrongly_declined": "Share declined of the questions that can be answered. Lower is better.",
-    "coverage": "Share answered of all questions that can or cannot be answered.",
-    "declined": "Share of the questions that it did not answer. Whether it was right to is not known.",
-}
 _DOES: Final = ("answers", "asks_back", "refuses")
 _KINDS: Final[Mapping[Answerability | None, tuple[str, Collection[int]]]] = {
     "answerable": ("Answerable", (0,)),
@@ -53,7 +46,7 @@ class RefusalBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         lead = "Does each agent answer what the documents answer, and only that?"
         columns = [
             Column("agent", "Agent"),
-            *(Column(each.column, each.heading, FIGURE, _MEANINGS[each.name], INTERVAL) for each in self.scores),
+            *(Column(each.column, each.heading, FIGURE, quantity(each.name).meaning, INTERVAL) for each in self.scores),
             Column("refusals_missing", "Missing", COUNT, "Judgments that failed or were never made; in no score."),
         ]
         rows = [{"agent": agent, **self.columns(agent)} for agent in self.agents()]

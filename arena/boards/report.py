@@ -21,8 +21,9 @@ from arena.boards.calibration import CalibrationBoard
 from arena.boards.card import JudgeCard, JudgeCards, judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import BY_PEOPLE, expectation
+from arena.boards.coverage import missing
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
-from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.boards.leaderboard import TournamentBoard, judged_on
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.trust import PEOPLE, in_short
 from arena.config.settings import StoredSettings
@@ -225,8 +226,10 @@ def _said_once(sections: Iterable[Section], said: set[str]) -> Iterator[Section]
                 blocks += [Checks(new)] if new else []
                 blocks += [Checks(again, brief=True)] if again else []
                 checked.update(new)
-            else:
-                blocks.append(replace(block, notes=lines) if isinstance(block, Table) else block)
+            elif not isinstance(block, Table):
+                blocks.append(block)
+            elif block.name != "correlations":  # the matrix shows them
+                blocks.append(replace(block, notes=lines))
             said.update(lines)
         if blocks:
             yield replace(section, blocks=blocks)

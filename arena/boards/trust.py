@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 
 PEOPLE: Final = "Agreement of people with the judge"
+SIMULATED: Final = "simulated"
+"""Name of a judge whose verdicts were drawn by chance, as those of ``ragleague demo``."""
 _CARRIED_BY: Final = 0.02
 """Share of the queries, at least two, whose removal must not change the leader; otherwise a trust check fails."""
 _NAMED: Final = 5
@@ -575,6 +577,13 @@ def _by_others(board: Leaderboard) -> Iterator[str]:
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:
+    if SIMULATED in board.judges:
+        yield Check(
+            "Source of the verdicts",
+            "failed",
+            f"The verdicts of {SIMULATED} were drawn by chance: nobody was asked.",
+            "Let a judge read real answers before anything is decided.",
+        )
     word_judges = [*filter(board.settings.of_words, board.settings.judges)]
     if word_judges:
         phrase = "compare words and are no language models: their"
@@ -592,12 +601,10 @@ _MOST_PAIRS: Final = 15
 VOTES: Final = Number(1)
 _FEWEST_GAMES: Final = 10
 """Minimum number of games that two judges must share for their kappa to be shown."""
-_WORTH: Final = Number(0, signed=True, unit=" points")
 _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("order_agreement", "Orders agree", PERCENT, "near 100%"),
-    ("first_share", "First shown wins", PERCENT, "50%"),
-    ("first_effect", "First is worth", _WORTH, "0"),
-    ("longer_share", "Longer wins", PERCENT, "near 50%"),
+    ("first_effect", "First shown wins, between equal agents", PERCENT, "50%"),
+    ("longer_effect", "Longer wins, between equal agents", PERCENT, "near 50%"),
     ("tie_rate", "Ties", PERCENT, "few"),
 )
 """Fields of ``JudgeHealth`` to show, each with heading, number format, and the value of an unbiased judge."""
@@ -648,7 +655,7 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     rows = [
         {
             "habit": heading,
-            **{judge: with_interval(getattr(health, key), form) for judge, health in known_health.items()},
+            **{judge: with_interval(_habit(health, key, ratings), form) for judge, health in known_health.items()},
             "fair": fair,
         }
         for key, heading, form, fair in _HABITS
@@ -662,6 +669,12 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known_health)]
     notes = [FIXED] if is_fixed(ratings) else []
     return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows, notes)
+
+
+def _habit(health: JudgeHealth, key: str, ratings: Ratings) -> Estimate:
+    """A habit as in the check of it; an advantage in points as what it makes of games between equal agents."""
+    figure: Estimate = getattr(health, key)
+    return _between_equals(figure, ratings.settings.scale) if key.endswith("_effect") else figure
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:

@@ -55,10 +55,11 @@ def leaderboard(
             print_leaderboard(store, board, form, source=source, tournament=tournament, details=details, by=by)
         if plot is not None:
             from arena.boards.compare import compare_board  # late: it reads all scores, and costs 60 ms
+            from arena.boards.compare_drawing import compare_figure
             from arena.present import files
 
             comparison = compare_board(store, name)
-            files.save_plot(plot, [comparison.figure()] if comparison.ways else [], name)
+            files.save_plot(plot, [compare_figure(comparison)] if comparison.ways else [], name)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
 

@@ -24,7 +24,7 @@ from arena.calibration.comparison import Settings
 from arena.config.settings import StoredSettings
 from arena.present.blocks import Board, Section
 from arena.ratings.games import GameVerdict, as_games, reconcile
-from arena.ratings.pairs import pair_results
+from arena.ratings.pairs import win_matrix
 from arena.ratings.results import RatingSettings
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.outcomes import Coverage
@@ -183,7 +183,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
         {},
         StoredSettings(),
     )
-    pairs = pair_results(reconcile(verdicts) if seen.count.folds else as_games(verdicts))
+    pairs = win_matrix(reconcile(verdicts) if seen.count.folds else as_games(verdicts))
     return TournamentReport(
         TournamentBoard(
             board,

@@ -7,8 +7,9 @@ from typing import Final
 import streamlit as st
 from msgspec.structs import replace
 
+from arena.boards.coverage import missing
 from arena.boards.groups import groups_section
-from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.boards.leaderboard import TournamentBoard, judged_on
 from arena.boards.trust import ratings_noun
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block
