@@ -18,6 +18,7 @@ from arena.boards.ratings import (
     ratings_section,
     without_judge_json,
 )
+from arena.boards.repeats import noise_json, noise_section
 from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, tally, trust_checks
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
@@ -295,6 +296,7 @@ class TournamentBoard(Board, frozen=True):
         sections += [self.figure] if self.figure is not None else []
         if board.ratings is not None:
             sections += judge_section(board.ratings, board.by_judge, board.consistency)
+        sections += [noise_section(board.noise)] if board.noise else []
         sections += self.calibration
         parts = self._parts()
         sections += [
@@ -346,6 +348,7 @@ class TournamentBoard(Board, frozen=True):
             else {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high},
             "adaptive": board.adaptive,
             "settings": board.settings.shown(),
+            **({"noise": noise_json(board.noise)} if board.noise else {}),
             **{key: further.json() for key, further in further_boards(board.further).items()},
         }
 
@@ -488,8 +491,9 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
         means: dict[str, dict[str, Any]] = {}
         for agent in sorted({agent for scores in self.scores for agent in scores.agents}):
             for scores in self.scores:
-                if graded := scores.count(agent):
-                    mean = {"mean": scores.means[agent].value, "graded": graded, "wanted": scores.missing(agent)[1]}
+                missing, wanted = scores.missing(agent)
+                if graded := wanted - missing:
+                    mean = {"mean": scores.means[agent].value, "graded": graded, "wanted": wanted}
                     means.setdefault(agent, {})[scores.name] = mean
         return means
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from arena.data.verdict_words import BOTH_ORDERS, VERDICTS, Coding, are_numbers, both, number_in, problem_of, side_of
 from arena.present.numbers import counted
-from arena.ratings.games import GameVerdict, VerdictTable
+from arena.ratings.games import GameVerdict, VerdictTable, without_repeats
 from arena.ratings.pairs import ROUNDING
 from judges.errors import DataError
 from judges.types import GAME_OUTCOMES, Verdict
@@ -194,14 +194,18 @@ def read_verdicts(
             path,
             f"{without:,} of {games.places.size:,} verdicts have no query id; give all verdicts a query id, or none",
         )
-    agents, (first, second) = in_order(games.first, games.second)
+    names, (first, second) = in_order(games.first, games.second)
+    agents, first, second, repeat = without_repeats(names, first, second)
+    if repeat is None and (column := games.further.get("repeat")) is not None:
+        repeat = column.codes + np.int32(1)
     _require_one_spelling(source, agents, first, second, games.places)
     judges, (judge,) = in_order(games.judge)
     queries, query = None, None
     if games.query is not None:
         queries, (query,) = in_order(games.query)
     preference = None if np.isnan(games.preference).all() else games.preference
-    table = VerdictTable(agents, first, second, games.outcome, queries, query, judges, judge, preference)
+    verdicts = agents, first, second, games.outcome, queries, query, judges, judge, preference
+    table = VerdictTable(*verdicts, repeat=repeat)
     duplicates, conflicts = _repeats(table, [column for name, column in games.further.items() if name != "reason"])
     return ImportedVerdicts(
         source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -22,7 +23,7 @@ from judges.errors import DataError, InputError
 from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
 from judges.spec import Combine
-from judges.types import Judgment, Task, conversations
+from judges.types import Judgment, Task, conversations, repeat_of
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import finite
 from retrieval_eval.data.table_spec import TableSpec
@@ -51,6 +52,7 @@ from retrieval_eval.exam.scores import (
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import Clusters
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Scores
 
 USUAL_LEVEL = 4
@@ -273,7 +275,7 @@ class ExamScores(Struct, frozen=True):
     @property
     def scores(self) -> tuple[Scores, ...]:
         """Cover scores at the default level over all queries, by which agents are compared, also in workbench mode."""
-        return (self.cover.by_level[self.level]["cover"],)
+        return (averaged(self.cover.by_level[self.level]["cover"], self.cover.present),)
 
     def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
         scored = {agent: mean.value for agent, mean in self.by_level[level][measure].means.items()}
@@ -287,10 +289,10 @@ class ExamScores(Struct, frozen=True):
         """
         cover = self.cover
         tables = {"queries": cover.present, "pairs": cover.pairs, "graded": cover.graded, "missing": cover.gaps.missing}
-        counts = {
-            name: dict(zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True))
-            for name, table in tables.items()
-        }
+        counts: dict[str, Counter[str]] = {name: Counter() for name in tables}
+        for name, table in tables.items():
+            for agent, number in zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True):
+                counts[name][repeat_of(agent)[0]] += number
         places = self.places(level)
         return {
             agent: {
@@ -298,7 +300,7 @@ class ExamScores(Struct, frozen=True):
                 **{measure: scores.means[agent] for measure, scores in self.by_level[level].items()},
                 **{name: by_agent[agent] for name, by_agent in counts.items()},
             }
-            for agent in dict.fromkeys([*places, *cover.gaps.agents])
+            for agent in dict.fromkeys([*places, *(repeat_of(name)[0] for name in cover.gaps.agents)])
         }
 
 
@@ -329,7 +331,11 @@ def exam_scores(
                 measure: replace(scores, values=np.where(cover.present, scores.values, np.nan))
                 for measure, scores in by_level[level].items()
             }
-    return ExamScores(study, grids, cover, by_level, workbench, official)
+    by_agent = {
+        level: {measure: averaged(scores, cover.present) for measure, scores in measures.items()}
+        for level, measures in by_level.items()
+    }
+    return ExamScores(study, grids, cover, by_agent, workbench, official)
 
 
 def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, level: int, alpha: float) -> Floats:

@@ -23,9 +23,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from judges.types import repeat_of
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
 from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Gaps, Scores
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
@@ -197,7 +199,19 @@ def score_table(
         )
         for at, name in enumerate(COLUMNS)
     )
+    scores = tuple(averaged(each, answered) for each in scores)
+    if (of_agents := scores[0]).repeats is not None:
+        row = np.array([of_agents.agents.index(repeat_of(run)[0]) for run in runs])
+        number = np.array([np.bincount(row, of_topic, len(of_agents.agents)) for of_topic in answered.T]).T
+        counts, words = (_sum_of_rows(table, row, len(of_agents.agents)) for table in (counts, words))
+        words, answered = words // np.maximum(number.astype(np.int64), 1), number > 0
     return ScoreTable(scores, counts, answered, words, left_out)
+
+
+def _sum_of_rows(table: Ints, row: Ints, rows: int) -> Ints:
+    sums = np.zeros((rows, *table.shape[1:]), np.int64)
+    np.add.at(sums, row, table)
+    return sums
 
 
 def _with_missing(counts: Ints, answered: NDArray[np.bool_], scores: Floats) -> Floats:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from arena.boards.compare import score_of
 from arena.boards.left_out_judges import ADD_JUDGES, FIXED, judges_decide, parts_words
 from arena.boards.quantities import WON, quantity
+from arena.boards.repeats import noise_json, noise_words
 from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, Number, Percent, between_days, counted, listed
@@ -23,6 +24,7 @@ from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.components import ROUGH
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
+from retrieval_eval.stats.repeats import Noise
 
 PAIRWISE: Final = "pairwise"
 MARGIN: Final = 0.05
@@ -109,6 +111,8 @@ class Compared(Struct, frozen=True):
         judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
         differences: as in ``result``, by query or conversation; for games, the share of points minus one half.
         lower: whether lower is better; the difference is then old minus new.
+        noise: how much the score changes when a system is asked again; ``None`` without repeated answers.
+        itself: whether one agent is compared with itself, by its repeats.
     """
 
     on: str
@@ -125,6 +129,8 @@ class Compared(Struct, frozen=True):
     judges: JudgesAs = "fixed"
     differences: tuple[float, ...] = ()
     lower: bool = False
+    noise: Noise | None = None
+    itself: bool = False
 
     @property
     def verdict(self) -> GateVerdict:
@@ -140,7 +146,7 @@ class Compared(Struct, frozen=True):
         if difference.value is None:
             return f"{self.title}: no {UNITS[self.unit][0]} has a figure of both."
         queries = counted(difference.n or 0, *UNITS[self.unit])
-        if self.on != PAIRWISE:
+        if self.on != PAIRWISE or self.itself:
             interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
             return (
                 f"{self.title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
@@ -158,7 +164,9 @@ class Compared(Struct, frozen=True):
     def remarks(self) -> Iterator[str]:
         undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
         of_judges = self.of_judges.sentences() if self.of_judges is not None else ()
-        yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *of_judges, *self.notes))
+        floor = [noise_words(self.noise)] if self.noise is not None else []
+        sentences = (*self.doubts, *undecided, *of_judges, *self.notes, *floor)
+        yield from (f"{self.title}: {sentence}" for sentence in sentences)
 
     def _undecided(self) -> str:
         result, (singular, plural) = self.result, UNITS[self.unit]
@@ -459,6 +467,7 @@ def _json(score: Compared) -> dict[str, Any]:
         **fields(difference, "low", "high", "method"),
         **fields(result, "missing", "wins", "ties", "losses"),
         **({"lower_is_better": True} if score.lower else {}),
+        **({} if score.noise is None else {"noise": noise_json([score.noise])[score.noise.score]}),
         "difference": difference.value,
         "queries": difference.n,
         "judgments": {

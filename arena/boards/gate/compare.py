@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Final
@@ -43,12 +43,13 @@ from arena.results.scores import means_of
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
-from judges.types import GameOutcome
+from judges.types import GameOutcome, repeat_of
 from retrieval_eval.stats import Bools
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 from retrieval_eval.stats.components import FEWEST_JUDGES, for_one_judge, for_other_judges, variance
 from retrieval_eval.stats.groups import interaction, shrunk
 from retrieval_eval.stats.paired import GateVerdict, Paired, holm_levels, level_of_look, paired
+from retrieval_eval.stats.repeats import halves, noise
 from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
@@ -56,6 +57,7 @@ _ONE_SIDED: Final = 0.25
 _SAME: Final = 1e-9
 _WRITES_CARDS: Final = "'ragleague calibrate CONFIG --card FILE' writes one"
 _FARTHEST: Final = 0.5
+_SAME_REPEATS: Final = "all repeats score the same on every query. Equal texts are no evidence: is the system cached?"
 
 
 def compare(
@@ -75,11 +77,13 @@ def compare(
 
     ``on`` names scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, or a measure such as
     ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
-    worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
-    gives in ``looks`` the share of all queries judged at each test so far. With ``judges="random"`` the verdict by
-    games is for other judges of this kind too. ``by`` names a column of the queries: the agents are then compared on
-    each of its groups too, and the verdict *worse* on a group fails the gate. The groups of a score share its error
-    probability (Holm). ``since`` is when this run began, in seconds since 1970: answers made later count as asked anew.
+    worse by ``margin``, in share of games won or in units of the score. An agent with repeated answers can be compared
+    with itself: its first repeats with the others, by games with their share of points against all agents. A gate that
+    tests after each batch of games gives in ``looks`` the share of all queries judged at each test so far. With
+    ``judges="random"`` the verdict by games is for other judges of this kind too. ``by`` names a column of the queries:
+    the agents are then compared on each of its groups too, and the verdict *worse* on a group fails the gate. The
+    groups of a score share its error probability (Holm). ``since`` is when this run began, in seconds since 1970:
+    answers made later count as asked anew.
 
     Raises:
         InputError: an agent, a score or a column does not exist, or the margin is out of range.
@@ -87,7 +91,9 @@ def compare(
     settings, games = store.settings(tournament), cached_games(store, tournament)
     answered, known = store.answered(tournament)
     agents = sorted({*known, *games.agents})
-    check_agents(new, old, agents)
+    repeats = Counter(repeat_of(name)[0] for name in {name for _, name in answered})
+    check_agents(new, old, agents, repeats)
+    points = games.points(settings.win_and_tie)
     data = cache(partial(store.dataset, tournament))
     requested = [on] if isinstance(on, str) else list(on)
     check_margin(margin, requested)
@@ -103,6 +109,12 @@ def compare(
     def on_queries(name: str, level: float, queries: frozenset[str] | None = None) -> Compared:
         """Compare by one score, on all queries or on some of them."""
         answers = answered if queries is None else frozenset(key for key in answered if key[0] in queries)
+        if new == old:
+            method = _itself(points if name == PAIRWISE else means[name], new, name)
+            method = method if queries is None else method.among(queries)
+            compared = _by_score(method, (method.agents[0], method.agents[1]), margin, games.clusters, level)
+            same = compared.differences and not any(compared.differences)
+            return replace(compared, doubts=(*compared.doubts, *([_SAME_REPEATS] if same else ())), itself=True)
         if name == PAIRWISE:
             how: dict[str, Any] = {"level": level, "looks": looks, "judges": judges, "queries": queries}
             return _by_games(games, settings, answers, (new, old), margin, **how)
@@ -128,16 +140,57 @@ def compare(
         group for name, level in levels.items() for group in _by_group(by, groups, level, partial(on_queries, name))
     ]
     left_out = settings.left_out if store.only is None else 0
+    floors = {
+        name: floor
+        for name in levels
+        if (of := points if name == PAIRWISE else means[name]) is not None and (floor := noise(of)) is not None
+    }
     scores = [
-        replace(score, doubts=(*score.doubts, *_without_card(score.on, settings)), left_out=left_out)
+        replace(
+            score,
+            doubts=(*score.doubts, *_without_card(score.on, settings)),
+            left_out=left_out,
+            noise=floors.get(score.on),
+        )
         for score in scores
     ]
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
-    notes = (f"{NO_MODEL}.",) if no_model else ()
+    notes = (*([f"{NO_MODEL}."] if no_model else []), *_unpaired(answered, new, old))
     times = tuple(answer_times(store, tournament, name, since) for name in (new, old))
-    return GateBoard(tournament, new, old, margin, tuple(scores), notes, by, tuple(of_groups), times=times)
+    shown = _halves(points, means.values(), new) if new == old else (new, old)
+    return GateBoard(tournament, *shown, margin, tuple(scores), notes, by, tuple(of_groups), times=times)
+
+
+def _itself(scores: Scores | None, agent: str, name: str) -> Scores:
+    """The two halves of an agent's repeats as two agents; without values if the score has no repeats of it."""
+    of_halves = None if scores is None else halves(scores, agent)
+    if of_halves is None:
+        return Scores(name, (f"{agent} (repeat 1)", f"{agent} (repeat 2)"), (), np.zeros((2, 0)))
+    return replace(of_halves, name=name)
+
+
+def _halves(points: Scores | None, means: Iterable[Scores], agent: str) -> tuple[str, str]:
+    every = [points, *means] if points is not None else means
+    names = next((of.agents for scores in every if (of := halves(scores, agent)) is not None), (agent, agent))
+    return names[0], names[1]
+
+
+def _unpaired(answered: Collection[tuple[str, str]], new: str, old: str) -> Iterator[str]:
+    """Sentences on repeats of one agent that the other lacks."""
+    if new == old:
+        return
+    keys = {
+        agent: {(query, repeat_of(name)[1]) for query, name in answered if repeat_of(name)[0] == agent}
+        for agent in (new, old)
+    }
+    for agent, other in ((new, old), (old, new)):
+        if alone := sum(repeat > 1 for _, repeat in keys[agent] - keys[other]):
+            yield (
+                f"games pair repeats 1-1, 2-2 and so on: {counted(alone, 'answer')} of {agent} in no game, since "
+                f"{other} has no such repeat."
+            )
 
 
 def queries_by_group(data: Dataset, column: str) -> dict[str, frozenset[str]]:
@@ -222,7 +275,7 @@ def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
     added = sorted(set(queries).difference(means.queries))
     unknown = np.full((2, len(means.agents), len(added)), np.nan)
     values, ends = np.hstack([means.values, unknown[0]]), np.concatenate([means.bounds, unknown], axis=2)
-    return replace(means, queries=(*means.queries, *added), values=values, ends=ends)
+    return replace(means, queries=(*means.queries, *added), values=values, ends=ends, repeats=None)
 
 
 def check_margin(margin: float, on: Sequence[str]) -> None:
@@ -235,12 +288,16 @@ def check_margin(margin: float, on: Sequence[str]) -> None:
         )
 
 
-def check_agents(new: str, old: str, agents: Sequence[str]) -> None:
+def check_agents(new: str, old: str, agents: Sequence[str], repeats: Mapping[str, int] | None = None) -> None:
+    """Check the names of two agents; an agent may be compared with itself if it has several ``repeats``."""
     for name in (new, old):
         if name not in agents:
             raise InputError(f"no agent {name!r} in the tournament{nearest(name, agents)}")
-    if new == old:
-        raise InputError(f"{new!r} cannot be compared with itself; name two agents")
+    if new == old and (repeats or {}).get(new, 1) < 2:
+        raise InputError(
+            f"{new!r} answered each query once, so it cannot be compared with itself; name two agents, or ask it "
+            "several times (agents: repeats)"
+        )
 
 
 def _by_games(
