@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 DETAILS: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
-    | {"coverage", "retrieval-judges", "retrieval-agreement"}
+    | {"coverage", "noise", "retrieval-judges", "retrieval-agreement"}
 )
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """Order of the sections below the ratings; the sections of further stages follow."""

@@ -35,7 +35,7 @@ from arena.ratings.games import (
 from arena.ratings.likelihood import TieModel, pair_counts
 from arena.ratings.pairs import win_matrix
 from arena.ratings.results import MOST_JUDGES, JudgeAgreement, JudgeHealth, JudgePair
-from judges.types import GameOutcome
+from judges.types import GameOutcome, repeat_of
 from retrieval_eval.stats import Floats, Int32s
 from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates, share_estimate, student
 from retrieval_eval.stats.estimate import Estimate

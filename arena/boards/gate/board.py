@@ -77,6 +77,7 @@ class OfJudges(Struct, frozen=True):
         number = len(self.names)
         if number < 2:
             yield f"{FIXED[0].lower()}{FIXED[1:]}"
+            yield from [f"{parts_words(self.parts)}."] if self.parts else []
             return
         changed = [f"without {judge}, {verdict}" for judge, verdict in self.without.items()]
         if changed:
@@ -86,6 +87,7 @@ class OfJudges(Struct, frozen=True):
         others, one = self.others, self.one
         if others.low is None or one.low is None:
             yield f"no interval for other judges: {number} judges do not show how judges differ."
+            yield from [f"{parts_words(self.parts)}."] if self.parts else []
             return
         rough = f", rough with {number} judges" if number < ROUGH else ""
         shares = [SHARE.between(*(end + 0.5 for end in ends)) for ends in _ends(others, one)]

@@ -32,7 +32,7 @@ from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.adaptive import outcomes_of
 from arena.ratings.games import Games, Unit
-from arena.ratings.other_judges import contributions, parts_of
+from arena.ratings.other_judges import contributions, over_repeats, parts_of
 from arena.ratings.results import MOST_JUDGES, UNITS, RatingSettings
 from arena.results.cache import cached_games
 from arena.results.cards import NO_CARD, lacking_cards
@@ -158,7 +158,7 @@ def compare(
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
     notes = (*([f"{NO_MODEL}."] if no_model else []), *_unpaired(answered, new, old))
-    times = tuple(answer_times(store, tournament, name, since) for name in (new, old))
+    times = tuple(answer_times(store, tournament, name, since) for name in dict.fromkeys((new, old)))
     shown = _halves(points, means.values(), new) if new == old else (new, old)
     return GateBoard(tournament, *shown, margin, tuple(scores), notes, by, tuple(of_groups), times=times)
 
@@ -373,10 +373,12 @@ def _of_judges(
     """What the comparison owes to its judges, and half the width of the interval for other judges; 0 if unknown."""
     names = tuple(games.judges[judge] for judge in np.unique(games.judge[rows & games.played]).tolist())
     rated = games.rated(options, rows)
-    if rated is None or rated.judge is None or not 2 <= len(names) <= MOST_JUDGES:
+    if rated is None or rated.judge is None or len(names) > MOST_JUDGES:
         return OfJudges(names), 0.0
+    if len(names) < 2:
+        return OfJudges(names, parts={} if rated.repeat is None else parts_of(contributions(rated, pair[0]))), 0.0
     cells = contributions(rated, pair[0])
-    half = float(variance(cells).half_widths((1 - level) / 2)[0])
+    half = float(variance(over_repeats(cells)).half_widths((1 - level) / 2)[0])
 
     def verdict(of: Games) -> GateVerdict:
         return paired(outcomes_of(of, pair).score - 0.5, result.margin, reach=0.5, level=level).verdict
