@@ -18,7 +18,7 @@ from arena.data.files import load_files
 from arena.run.agents import OpenedAgents, open_agents, runs_on_workers, with_all_workers
 from arena.run.answers import needs_call
 from arena.run.assigned import Assigned, made_from
-from arena.run.decidable import Decides, decides
+from arena.run.decidable import Decides, decides, planned_repeats, repeats_note
 from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.stages.queries import QueriesStage, group_of, read_reviewed
@@ -169,6 +169,8 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None, stages: Tourna
         *agent_notes(config, agents),
         *_addresses(config),
     ]
+    if (repeats := planned_repeats(config, data)) > 1:
+        notes.append(repeats_note(repeats, found.components if isinstance(found, Decides) else None))
     if isinstance(found, str):
         notes.append(found)
     if to_come:
