@@ -98,7 +98,8 @@ def verdicts(results: list[Paired]) -> str:
 
 def same(rng: np.random.Generator, repeats: int, tables: int) -> list[str]:
     """Rows of A/A comparisons."""
-    grade_results, game_results, itself, itself_games = [], [], [], []
+    grade_results, game_results = list[Paired](), list[Paired]()
+    itself, itself_games = list[Paired](), list[Paired]()
     for _ in range(tables):
         means = hardness(rng, QUERIES, 0.6)
         one, other = (answers(rng, means, repeats) for _ in range(2))
@@ -136,7 +137,7 @@ def different(rng: np.random.Generator, repeats: int, tables: int) -> str:
         table = scores(one, other)
         difference = by_grades(table).difference
         held[0] += (difference.low or 0) <= 0.1 <= (difference.high or 0)
-        means_of_repeats.append(difference.value)
+        means_of_repeats.append(difference.value or 0.0)
         new = [grades(rng, answers(rng, hardness(rng, QUERIES * repeats, mean), 1)).mean() for mean in (0.6, 0.5)]
         means_of_new.append(new[0] - new[1])
         if (floor := noise(table)) is None:

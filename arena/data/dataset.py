@@ -74,6 +74,10 @@ class Dataset(Struct, frozen=True, dict=True):
         retrieving = {entry.agent for entries in self.retrieved.values() for entry in entries}
         return tuple(sorted(answering | retrieving - {SHARED}))
 
+    def names_of(self, query_id: str, agent: str) -> list[str]:
+        """The names in ``answers`` of an agent's answers to a query, one for each repeat."""
+        return [name for name in self.answerers if repeat_of(name)[0] == agent and (query_id, name) in self.answers]
+
     @cached_property
     def has_messages(self) -> bool:
         """Whether any query has earlier messages, because it is a later turn of a conversation."""

@@ -210,6 +210,12 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     agent = () if all(entry.agent == SHARED for entry in retrieved) else ("agent",)
+    repeated = dataset.answerers != dataset.agents
+
+    def named(name: str) -> dict[str, Cell]:
+        own, repeat = repeat_of(name)
+        return {"agent": own, **({"repeat": repeat} if repeated else {})}
+
     tables: dict[str, tuple[Sequence[str], list[dict[str, Cell]]]] = {
         "queries.csv": (
             ("qid", "query"),
@@ -217,12 +223,17 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
         ),
         "documents.csv": (
             ("qid", "did", "document", *agent, "rank", "score"),
-            [_document_row(entry, dataset.documents[entry.doc_id]) for entry in retrieved],
+            [
+                _document_row(
+                    entry, dataset.documents[entry.doc_id], {} if entry.agent == SHARED else named(entry.agent)
+                )
+                for entry in retrieved
+            ],
         ),
         "answers.csv": (
             ("qid", "agent", "answer"),
             [
-                {**answer.metadata, "qid": answer.query_id, **_agent_cells(answer.agent), "answer": answer.text}
+                {**answer.metadata, "qid": answer.query_id, **named(answer.agent), "answer": answer.text}
                 for answer in dataset.answers.values()
             ],
         ),
@@ -521,7 +532,7 @@ _AGENTS: Final = 5
 
 def _in_numbers(value: str) -> tuple[float, str]:
     try:
-        return float(value), value
+        return float(value or 1), value  # without a value it is the first
     except ValueError:
         return math.inf, value
 
@@ -672,12 +683,6 @@ def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
         yield record.row, Answer(query_id, record.agent, record.answer, record.metadata)
 
 
-def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:
+def _document_row(entry: Retrieved, document: Document, agent: Mapping[str, Cell]) -> dict[str, Cell]:
     row: dict[str, Cell] = {**document.metadata, "qid": entry.query_id, "did": entry.doc_id, "document": document.text}
-    agent = {} if entry.agent == SHARED else _agent_cells(entry.agent)
-    return row | agent | {"rank": entry.rank, "score": entry.score}
-
-
-def _agent_cells(name: str) -> dict[str, Cell]:
-    agent, repeat = repeat_of(name)
-    return {"agent": agent, **({"repeat": repeat} if repeat > 1 else {})}
+    return {**row, **agent, "rank": entry.rank, "score": entry.score}

@@ -418,6 +418,8 @@ def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
     parts = [(table.a, len(table.agents)), (table.b, len(table.agents)), (table.judge, len(table.judges))]
     if table.query is not None and table.queries is not None:
         parts.append((table.query, len(table.queries)))
+    if table.repeat is not None:
+        parts.append((table.repeat, int(table.repeat.max(initial=0)) + 1))
     for codes, size in [*parts, *((column.codes, len(column.names)) for column in further)]:
         if limit * size > 2**60:
             unique_keys, key = np.unique(key, return_inverse=True)

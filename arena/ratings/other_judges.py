@@ -125,6 +125,6 @@ def contributions(games: Games, first: str) -> Floats:
 
 
 def _of(games: Games, rows: Bools) -> Games:
-    names = ("a", "b", "score", "cluster", "weight", "judge")
+    names = ("a", "b", "score", "cluster", "weight", "judge", "repeat")
     columns = {name: column[rows] for name in names if (column := getattr(games, name)) is not None}
     return replace(games, **columns)
