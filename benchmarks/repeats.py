@@ -106,9 +106,9 @@ def same(rng: np.random.Generator, repeats: int, tables: int) -> list[str]:
         table, played = scores(grades(rng, one), grades(rng, other)), games(rng, one, other)
         grade_results.append(by_grades(table))
         game_results.append(by_games(played))
-        for results, of in ((itself, table), (itself_games, played.points("tie"))):
-            if of is not None and (of_halves := halves(of, "one")) is not None:
-                results.append(by_grades(of_halves))
+        if repeats > 1:
+            itself.append(by_grades(halves(table, "one", repeats)))
+            itself_games.append(by_grades(halves(played.points("tie"), "one", repeats)))
     rows = [f"{repeats:7} {'grades, two names':22} {verdicts(grade_results)}"]
     rows.append(f"{repeats:7} {'games, two names':22} {verdicts(game_results)}")
     if repeats > 1:

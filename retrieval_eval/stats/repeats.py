@@ -23,6 +23,7 @@ from retrieval_eval.stats.scores import Gaps, Scores
 
 _Z: Final = 1.959964
 """Two runs of one system differ by less than this many standard errors in 95 % of cases."""
+_ROUNDING: Final = 1e-9
 
 
 def averaged(scores: Scores, present: Bools | None = None) -> Scores:
@@ -69,19 +70,14 @@ def mean_of_repeats(values: Floats) -> Floats:
     return np.where(number > 0, np.where(seen, values, 0.0).sum(axis=0) / np.maximum(number, 1), np.nan)
 
 
-def halves(scores: Scores, agent: str) -> Scores | None:
-    """One agent as two: its first repeats and the others, on the queries that have both; ``None`` without repeats."""
-    if scores.repeats is None or agent not in scores.agents:
-        return None
-    of_agent = scores.repeats[:, scores.agents.index(agent)]
-    number = int((~np.isnan(of_agent)).any(axis=1).sum())
-    if number < 2:
-        return None
-    of_agent = of_agent[(~np.isnan(of_agent)).any(axis=1)]
-    values = np.array([mean_of_repeats(half) for half in np.split(of_agent, [number // 2])])
-    values[:, np.isnan(values).any(axis=0)] = np.nan
+def halves(scores: Scores | None, agent: str, number: int) -> Scores:
+    """One agent with so many repeats as two: its first repeats and the others, on the queries that have both."""
     names = _called(agent, 1, number // 2), _called(agent, number // 2 + 1, number)
-    has_both = ~np.isnan(values[0])
+    if scores is None or scores.repeats is None or agent not in scores.agents:
+        return Scores("" if scores is None else scores.name, names, (), np.zeros((2, 0)))
+    of_agent = scores.repeats[:, scores.agents.index(agent)]
+    values = np.array([mean_of_repeats(half) for half in np.split(of_agent, [number // 2])])
+    has_both = ~np.isnan(values).any(axis=0)
     queries = tuple(name for name, has in zip(scores.queries, has_both.tolist(), strict=True) if has)
     plain = replace(scores, gaps=None, ends=None, repeats=None, conditional=False)
     return replace(plain, agents=names, queries=queries, values=values[:, has_both])
@@ -114,7 +110,8 @@ def noise(scores: Scores) -> Noise | None:
         return None
     seen = ~np.isnan(scores.repeats)
     number = seen.sum(axis=0)
-    squares = np.where(seen, (scores.repeats - mean_of_repeats(scores.repeats)) ** 2, 0.0).sum(axis=0)
+    apart = np.where(seen, scores.repeats - mean_of_repeats(scores.repeats), 0.0)
+    squares = (np.where(np.abs(apart) < _ROUNDING, 0.0, apart) ** 2).sum(axis=0)
     freedom = np.maximum(number - 1, 0)
     if not freedom.any():
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Final
@@ -110,10 +110,10 @@ def compare(
         """Compare by one score, on all queries or on some of them."""
         answers = answered if queries is None else frozenset(key for key in answered if key[0] in queries)
         if new == old:
-            method = _itself(points if name == PAIRWISE else means[name], new, name)
+            method = replace(halves(points if name == PAIRWISE else means[name], new, repeats[new]), name=name)
             method = method if queries is None else method.among(queries)
             compared = _by_score(method, (method.agents[0], method.agents[1]), margin, games.clusters, level)
-            same = compared.differences and not any(compared.differences)
+            same = compared.differences and max(map(abs, compared.differences)) < _SAME
             return replace(compared, doubts=(*compared.doubts, *([_SAME_REPEATS] if same else ())), itself=True)
         if name == PAIRWISE:
             how: dict[str, Any] = {"level": level, "looks": looks, "judges": judges, "queries": queries}
@@ -159,22 +159,8 @@ def compare(
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
     notes = (*([f"{NO_MODEL}."] if no_model else []), *_unpaired(answered, new, old))
     times = tuple(answer_times(store, tournament, name, since) for name in dict.fromkeys((new, old)))
-    shown = _halves(points, means.values(), new) if new == old else (new, old)
-    return GateBoard(tournament, *shown, margin, tuple(scores), notes, by, tuple(of_groups), times=times)
-
-
-def _itself(scores: Scores | None, agent: str, name: str) -> Scores:
-    """The two halves of an agent's repeats as two agents; without values if the score has no repeats of it."""
-    of_halves = None if scores is None else halves(scores, agent)
-    if of_halves is None:
-        return Scores(name, (f"{agent} (repeat 1)", f"{agent} (repeat 2)"), (), np.zeros((2, 0)))
-    return replace(of_halves, name=name)
-
-
-def _halves(points: Scores | None, means: Iterable[Scores], agent: str) -> tuple[str, str]:
-    every = [points, *means] if points is not None else means
-    names = next((of.agents for scores in every if (of := halves(scores, agent)) is not None), (agent, agent))
-    return names[0], names[1]
+    shown = halves(points, new, repeats[new]).agents if new == old else (new, old)
+    return GateBoard(tournament, shown[0], shown[1], margin, tuple(scores), notes, by, tuple(of_groups), times=times)
 
 
 def _unpaired(answered: Collection[tuple[str, str]], new: str, old: str) -> Iterator[str]:
