@@ -328,12 +328,12 @@ def queries_by_agent(data: Dataset) -> dict[str, set[str]]:
 
 def _of_repeats(data: Dataset) -> Iterator[str]:
     """Notes on repeats that are in no game, and on repeats that are the same text."""
+    if data.answerers == data.agents:
+        return
     answers: dict[str, dict[str, list[tuple[int, str]]]] = {}
     for (query_id, name), answer in data.answers.items():
         agent, repeat = repeat_of(name)
         answers.setdefault(agent, {}).setdefault(query_id, []).append((repeat, answer.text))
-    if len(answers) == len({name for _, name in data.answers}):
-        return
     met = Counter((query_id, repeat_of(name)[1]) for query_id, name in data.answers)
     for agent, by_query in answers.items():
         alone = sum(

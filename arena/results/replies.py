@@ -81,7 +81,8 @@ class AnswerTimes(Struct, frozen=True):
 def answer_times(store: Store, tournament: str, agent: str, since: float | None = None) -> AnswerTimes:
     """When an agent's answers in a tournament were made; those of this run were made after ``since``."""
     answered, _ = store.answered(tournament)
-    names = {key for key in answered if repeat_of(key[1])[0] == agent}
+    of_agent = {name for name in {name for _, name in answered} if repeat_of(name)[0] == agent}
+    names = {key for key in answered if key[1] in of_agent}
     stored = [each for each in store.settings(tournament).agents if repeat_of(each.name)[0] == agent]
     if not stored or stored[0].settings.get("kind") == "file":
         return AnswerTimes(agent, len(names))

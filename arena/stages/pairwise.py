@@ -179,6 +179,9 @@ def games(section: PairwiseSection, agents: Mapping[str, Sequence[str]]) -> Iter
 
 def _pairs_of_repeats(schedule: ScheduleSection, names: Sequence[str], rng: random.Random) -> Iterator[tuple[str, str]]:
     """The pairs of a query's answers that meet: repeat 1 with repeat 1, 2 with 2."""
+    if not any(name.endswith(")") for name in names):
+        yield from _pairs(schedule, names, rng)
+        return
     by_repeat: dict[int, list[str]] = {}
     for agent, repeat in map(repeat_of, names):
         by_repeat.setdefault(repeat, []).append(agent)

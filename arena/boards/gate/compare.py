@@ -157,7 +157,10 @@ def compare(
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
-    notes = (*([f"{NO_MODEL}."] if no_model else []), *_unpaired(answered, new, old))
+    notes = (
+        *([f"{NO_MODEL}."] if no_model else []),
+        *(_unpaired(answered, new, old) if len(repeats) < repeats.total() else ()),
+    )
     times = tuple(answer_times(store, tournament, name, since) for name in dict.fromkeys((new, old)))
     shown = halves(points, new, repeats[new]).agents if new == old else (new, old)
     return GateBoard(tournament, shown[0], shown[1], margin, tuple(scores), notes, by, tuple(of_groups), times=times)
