@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from judges.errors import (
     StillWaitingError,
     TransientError,
     UnclearReplyError,
+    to_be_asked,
 )
 from judges.functions import contained
 from judges.masking import exception_line
@@ -33,7 +34,7 @@ from judges.pace import Pace, backoff_s
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
-from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Message, Prompt, Usage
+from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Message, Prompt, Task, Usage
 from judges.witness import Witness
 from judges.writing import estimated_tokens
 
@@ -41,12 +42,24 @@ if TYPE_CHECKING:
     from judges.parse import ParsedReply
 
 
+Result: TypeAlias = Judgment | JudgeFailure
+
+
 class Request(Struct, frozen=True):
-    """A request for one judgment. ``before`` is its failure in an earlier run, if the judged texts caused that."""
+    """A planned judgment with its id and prompt, and what is stored of it.
+
+    Attributes:
+        prompt: ``None`` if no call is needed.
+        known: the stored result; a failure that the judged texts caused is kept if asking again fails otherwise.
+        want: the planned judgment, as the caller knows it.
+        elsewhere: whether another process is asking for it.
+    """
 
     judgment_id: str
-    prompt: Prompt
-    before: JudgeFailure | None = None
+    prompt: Prompt | None
+    known: Result | None = None
+    want: Any = None
+    elsewhere: bool = False
 
 
 class Account(Struct):
@@ -64,7 +77,8 @@ class Account(Struct):
         to_do: what the user can do about a failure, if it differs from the usual remedy for its cause.
     """
 
-    request: Request
+    judgment_id: str
+    task: Task
     price: Price | None
     model: str
     started: float | None = None
@@ -79,7 +93,7 @@ class Account(Struct):
 
     def judgment(self, completion: Completion, parsed: ParsedReply) -> Judgment:
         return Judgment(
-            self.request.judgment_id,
+            self.judgment_id,
             parsed.outcome,
             parsed.reason,
             completion.text,
@@ -92,7 +106,7 @@ class Account(Struct):
     def failure(self, cause: str, message: str, reply: str | None = None, *, to_do: str = "") -> JudgeFailure:
         self.to_do = to_do
         message = f"{message}; {to_do}" if to_do else message
-        return JudgeFailure(self.request.judgment_id, cause, message, reply, self.model, **self._totals())
+        return JudgeFailure(self.judgment_id, cause, message, reply, self.model, **self._totals())
 
     def _totals(self) -> dict[str, Any]:
         return {
@@ -174,7 +188,6 @@ MAX_REASKS = 2
 _STARTUP_S = 60.0
 """Seconds for which calls are retried beyond ``max_attempts`` if the server never replied, since it may be starting
 up."""
-Result = Judgment | JudgeFailure
 
 
 class Stop:
@@ -293,27 +306,29 @@ class Judge:
             ``None`` if nothing was sent, because the judge had halted or another process may have taken over the
             judgment; or if the run stopped waiting for the request's batch; a later run waits for it again.
         """
-        account = Account(request, self.price, self.spec.model)
-        result = await self._judged(account)
+        prompt, known = request.prompt, request.known
+        assert prompt is not None
+        before = known if isinstance(known, JudgeFailure) and not to_be_asked(known) else None
+        account = Account(request.judgment_id, prompt.task, self.price, self.spec.model)
+        result = await self._judged(prompt, account)
         if isinstance(result, Judgment):
             self._judgment_failures.add_success()
         elif result is not None:
             about_texts = result.cause not in RETRIED_NEXT_RUN
             of_text = account.error is not None and account.error.of_text
-            repeated = request.before is not None and about_texts  # tells nothing about other texts
+            repeated = before is not None and about_texts  # tells nothing about other texts
             if not repeated and not of_text and self._judgment_failures.add_failure(result.cause):
                 problem = result.message.removesuffix(f"; {account.to_do}")
                 self.halt(
                     JudgeStoppedError(result.cause, self._judgment_failures.stop_message(problem), to_do=account.to_do)
                 )
-            if request.before is not None and not about_texts:  # so the earlier failure still stands
-                earlier = request.before
-                return replace(result, cause=earlier.cause, message=earlier.message, reply=earlier.reply)
+            if before is not None and not about_texts:  # so the earlier failure still stands
+                return replace(result, cause=before.cause, message=before.message, reply=before.reply)
         return result
 
-    async def _judged(self, account: Account) -> Result | None:
+    async def _judged(self, prompt: Prompt, account: Account) -> Result | None:
         try:
-            return await self._converse(account)
+            return await self._converse(prompt, account)
         except (StillWaitingError, _ClaimLostError):
             return None
         except JudgeStoppedError as error:
@@ -340,8 +355,7 @@ class Judge:
             return account.failure(account.error.cause, account.error.problem, reply, to_do=account.error.to_do)
         return account.failure("stopped", "not asked again: the run was stopped", reply)
 
-    async def _converse(self, account: Account) -> Result:
-        prompt = account.request.prompt
+    async def _converse(self, prompt: Prompt, account: Account) -> Result:
         while True:
             completion = await self._call(prompt, account)
             if completion.finish in FINAL_FINISHES:
@@ -410,7 +424,7 @@ class Judge:
         if ticket is None:
             raise _NotSentError
         try:  # right before the call, since this process may have been suspended while it waited for a slot
-            if self.may_ask is not None and not await self.may_ask(account.request.judgment_id):
+            if self.may_ask is not None and not await self.may_ask(account.judgment_id):
                 raise _ClaimLostError
         except BaseException:
             self._pace.leave(ticket, 0)
@@ -500,8 +514,8 @@ class Judge:
                 at=time.time(),
                 judge=self.name,
                 model=completion.model if completion else self.spec.model,
-                task=account.request.prompt.task,
-                judgment_id=account.request.judgment_id,
+                task=account.task,
+                judgment_id=account.judgment_id,
                 call=account.calls,
                 reask=len(account.rejected),
                 latency_s=latency_s,
@@ -517,24 +531,8 @@ class Judge:
         await self.provider.close()
 
 
-class RequestSource(Protocol):
-    """The queue of one judge's requests. A request is created only when the judge takes it."""
-
-    def take(self) -> Any:
-        """Remove and return the next request; ``None`` if none is ready."""
-
-    async def more(self) -> bool:
-        """Wait until another request may be ready; ``False`` if there will be no more requests."""
-
-    def put_back(self, request: Any) -> None:
-        """Return to the queue a request that was not sent, because the judge halted or another process took it over."""
-
-    def end(self) -> None:
-        """Close the queue, because the judge halted or everything has been judged."""
-
-
-Sink = Callable[[str, Any, Any], Awaitable[None]]
-"""A callback with a judge's name, a request and its result. Judges await it, so a slow callback slows them down."""
+Sink = Callable[[Any, Any], Awaitable[None]]
+"""A callback with a request and its result. Judges await it, so a slow callback slows them down."""
 
 
 class Respondent(Protocol):
@@ -557,59 +555,67 @@ class Respondent(Protocol):
         """Answer a request and return the result; ``None`` if nothing was sent."""
 
 
-async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:
-    """Judge the requests of all sources; each judge takes requests from its source at its own concurrency.
+class RequestSource:
+    """The queue of one judge's requests. A request is created only when the judge takes it."""
 
-    ``judges`` and ``sources`` have the judge's name as key. When a judge halts, its remaining requests stay in the
-    source, unjudged.
-    """
-    async with asyncio.TaskGroup() as group:
-        for name, source in sources.items():
-            group.create_task(_run_judge(judges[name], source, sink))
+    def take(self) -> Any:
+        """Remove and return the next request; ``None`` if none is ready."""
+        raise NotImplementedError
 
+    async def more(self) -> bool:
+        """Wait until another request may be ready; ``False`` if there will be no more requests."""
+        raise NotImplementedError
 
-async def _run_judge(judge: Respondent, source: RequestSource, sink: Sink) -> None:
-    slots = asyncio.Semaphore(judge.at_once)
+    def put_back(self, request: Any) -> None:
+        """Return to the queue a request that was not sent, because the judge halted or another process took it over."""
+        raise NotImplementedError
 
-    async def work(request: Any) -> None:
-        """Judge one request, then further ones as long as any are ready, as one of the judge's concurrent calls."""
-        try:
-            while request is not None:
-                result = await judge.judge(request)
-                if result is None:
-                    source.put_back(request)
-                    break
-                await sink(judge.name, request, result)
-                request = None if judge.halted.is_set() else source.take()
-        finally:
-            slots.release()
+    def end(self) -> None:
+        """Close the queue, because the judge halted or everything has been judged."""
+        raise NotImplementedError
 
-    working: set[asyncio.Task[None]] = set()
-    try:
-        async with asyncio.TaskGroup() as group:
-            while not judge.halted.is_set():
-                await slots.acquire()
-                request = None if judge.halted.is_set() else source.take()
-                if request is not None:
-                    task = group.create_task(work(request))
-                    working.add(task)
-                    task.add_done_callback(working.discard)
-                    continue
+    async def serve(self, judge: Respondent, sink: Sink) -> None:
+        """Let the judge answer the requests at its own concurrency; when it halts, the rest stay in the queue."""
+        slots = asyncio.Semaphore(judge.at_once)
+
+        async def work(request: Any) -> None:
+            """Judge one request, then further ones as long as any are ready, as one of the judge's concurrent calls."""
+            try:
+                while request is not None:
+                    result = await judge.judge(request)
+                    if result is None:
+                        self.put_back(request)
+                        break
+                    await sink(request, result)
+                    request = None if judge.halted.is_set() else self.take()
+            finally:
                 slots.release()
-                if await _wait_for_more(source, judge):
-                    continue
-                if not working:
-                    break
-                await asyncio.wait(working)  # they may put their requests back
-    finally:
-        source.end()
 
+        working: set[asyncio.Task[None]] = set()
+        try:
+            async with asyncio.TaskGroup() as group:
+                while not judge.halted.is_set():
+                    await slots.acquire()
+                    request = None if judge.halted.is_set() else self.take()
+                    if request is not None:
+                        task = group.create_task(work(request))
+                        working.add(task)
+                        task.add_done_callback(working.discard)
+                        continue
+                    slots.release()
+                    if await self._has_more(judge):
+                        continue
+                    if not working:
+                        break
+                    await asyncio.wait(working)  # they may put their requests back
+        finally:
+            self.end()
 
-async def _wait_for_more(source: RequestSource, judge: Respondent) -> bool:
-    tasks = [asyncio.ensure_future(source.more()), asyncio.ensure_future(judge.halted.wait())]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return not judge.halted.is_set() and tasks[0].result()
-    finally:
-        for task in tasks:
-            task.cancel()
+    async def _has_more(self, judge: Respondent) -> bool:
+        tasks = [asyncio.ensure_future(self.more()), asyncio.ensure_future(judge.halted.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return not judge.halted.is_set() and tasks[0].result()
+        finally:
+            for task in tasks:
+                task.cancel()

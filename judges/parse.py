@@ -35,7 +35,7 @@ from judges.reply_text import (
     without_reasoning,
 )
 from judges.self_rating import NAMED, self_rating
-from judges.types import LABEL, Form, Inputs, Outcome, ReplyContract, word_per_value
+from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
 
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
@@ -70,23 +70,17 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         ReplyError: the reply is outside the contract.
     """
     reply = without_reasoning(text)
-    shown = ShownTexts(
-        inputs.query.text, _texts(inputs if contract.listed is None else _without_list_so_far(inputs, reply))
-    )
-
-    def read(part: str) -> ParsedReply:
-        return _READERS[contract.form](part, contract, shown)
-
+    reader = _Reader(contract, inputs if contract.listed is None else _without_list_so_far(inputs, reply))
     if (ending := split_at_closing_tag(reply)) is None:
-        return read(reply)
+        return reader.read(reply)
     if contract.is_object:  # a text within the object may mention the tag
         with suppress(ReplyError):
-            return read(reply)
+            return reader.read(reply)
     before, tag, after = ending
-    if contract.mark or not (shown.hold_sign(tag) or _breaks_off(before, after) or _is_reply(before, contract, read)):
-        return read(after)
+    if contract.mark or not (reader.hold_sign(tag) or _breaks_off(before, after) or reader.is_reply(before)):
+        return reader.read(after)
     try:
-        return read(reply)
+        return reader.read(reply)
     except ReplyError as error:
         raise UnclearReplyError(f"{tag} may be a quotation, so that it ends no reasoning; {error}") from None
 
@@ -107,50 +101,270 @@ def _ends_sentence(text: str) -> bool:
     return not text or text.rstrip(" \n*_`)").endswith(_SENTENCE_ENDS)
 
 
-def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], ParsedReply]) -> bool:
-    """Whether the text before a tag that closes reasoning, such as ``</think>``, is a reply; then the tag is doubtful.
+class _Reader(ShownTexts):
+    """Reads a reply, or a part of it, by its contract; knows the texts that the judge was shown, to find quotations."""
 
-    Always false if the reply may be any text, and for a rating without a digit.
-    """
-    if contract.form == "text" or (contract.form == "rating" and not re.search(r"\d", before)):
-        return False
-    try:
-        read(before)
-    except UnclearReplyError:
+    def __init__(self, contract: ReplyContract, inputs: Inputs) -> None:
+        super().__init__(inputs.query.text, _texts(inputs))
+        self.contract = contract
+
+    def read(self, text: str) -> ParsedReply:
+        read: Callable[[str], ParsedReply] = getattr(self, f"_read_{self.contract.form}")
+        return read(text)
+
+    def is_reply(self, before: str) -> bool:
+        """Whether the text before a tag that closes reasoning is a reply, so that the tag is doubtful.
+
+        Always false if the reply may be any text, and for a rating without a digit.
+        """
+        if self.contract.form == "text" or (self.contract.form == "rating" and not re.search(r"\d", before)):
+            return False
+        try:
+            self.read(before)
+        except UnclearReplyError:
+            return True
+        except ReplyError:
+            return False
         return True
-    except ReplyError:
-        return False
-    return True
 
+    def _read_json(self, text: str) -> ParsedReply:
+        """Read a JSON object with exactly the required fields, or a bare number if one number is required."""
+        body = unwrapped(text)
+        if (number := self._number_alone(body)) is not None:
+            return ParsedReply(number, "")
+        value = self._judges_object(body)
+        expected = {*self.contract.text_fields, *self.contract.choices}
+        if missing := expected - value.keys():
+            raise ReplyError(f"the JSON object lacks {_quoted(missing)}")
+        if unknown := value.keys() - expected:
+            raise ReplyError(f"the JSON object has {_quoted(unknown)}, which was not asked for")
+        if wrong := next((name for name in self.contract.text_fields if not isinstance(value[name], str)), None):
+            raise ReplyError(f"{wrong!r} must be text")
+        reason, *texts = (value[name].strip() for name in self.contract.text_fields) if self.contract.reason else ("",)
+        chosen = {name: _chosen(name, value[name], allowed) for name, allowed in self.contract.choices.items()}
+        if self.contract.label is not None:
+            label = chosen.pop(self.contract.label)
+            return ParsedReply({LABEL: label, **chosen, **dict(zip(self.contract.texts, texts, strict=True))}, reason)
+        return ParsedReply(next(iter(chosen.values())) if len(chosen) == 1 else chosen, reason)
 
-def _read_object(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read a JSON object with exactly the required fields, or a bare number if one number is required."""
-    body = unwrapped(text)
-    if (number := _number_alone(body, contract)) is not None:
-        return ParsedReply(number, "")
-    value = _judges_object(body, contract, shown)
-    expected = {*contract.text_fields, *contract.choices}
-    if missing := expected - value.keys():
-        raise ReplyError(f"the JSON object lacks {_quoted(missing)}")
-    if unknown := value.keys() - expected:
-        raise ReplyError(f"the JSON object has {_quoted(unknown)}, which was not asked for")
-    if wrong := next((name for name in contract.text_fields if not isinstance(value[name], str)), None):
-        raise ReplyError(f"{wrong!r} must be text")
-    reason, *texts = (value[name].strip() for name in contract.text_fields) if contract.reason else ("",)
-    chosen = {name: _chosen(name, value[name], allowed) for name, allowed in contract.choices.items()}
-    if contract.label is not None:
-        label = chosen.pop(contract.label)
-        return ParsedReply({LABEL: label, **chosen, **dict(zip(contract.texts, texts, strict=True))}, reason)
-    return ParsedReply(next(iter(chosen.values())) if len(chosen) == 1 else chosen, reason)
+    def _number_alone(self, body: str) -> int | str | None:
+        """The label of a reply that is only a number, such as ``2``, as some published prompts ask; else ``None``."""
+        if self.contract.mark or self.contract.texts or len(self.contract.choices) != 1:
+            return None
+        ((_, words),) = self.contract.choices.items()
+        written = {str(word): value for word, value in words.items() if isinstance(word, int)}
+        return written.get(_whole_number(_value_named(body)))
 
+    def _read_list(self, text: str) -> ParsedReply:
+        """Read a list of texts; the explanation notes which entries were left out.
 
-def _number_alone(body: str, contract: ReplyContract) -> int | str | None:
-    """The label of a reply that is only a number, such as ``2``, as some published prompts ask for; else ``None``."""
-    if contract.mark or contract.texts or len(contract.choices) != 1:
-        return None
-    ((_, words),) = contract.choices.items()
-    written = {str(word): value for word, value in words.items() if isinstance(word, int)}
-    return written.get(_whole_number(_value_named(body)))
+        Entries that have the letters and digits of an earlier entry, or of the query, are left out. The number of
+        remaining entries must match the contract's rule, within its ``leeway``. Similar but different entries are all
+        kept, for people to choose.
+        """
+        assert self.contract.listed is not None
+        rule = self.contract.listed
+        entries, repeated = dict[str, str](), list[str]()
+        query = letters(self.query)
+        for entry in map(str.strip, self._entries(text, "texts")):
+            key = letters(entry)
+            if not key:
+                raise ReplyError(f"{rule.name!r} holds an empty text")
+            if key == query:
+                repeated.append(f"{entry[:60]!r} repeats the query")
+            elif key in entries:
+                repeated.append(f"{entry[:60]!r} repeats {entries[key][:60]!r}")
+            else:
+                entries[key] = entry
+        texts, notes = tuple(entries.values()), [f"Left out: {'; '.join(repeated)}."] if repeated else []
+        if rule.leeway == "fewer" and 0 < len(texts) < rule.fewest:
+            notes.append(f"{len(texts)} of the {rule.fewest} texts asked for.")
+        elif rule.leeway == "more" and rule.most is not None and len(texts) > rule.most:
+            surplus = ", ".join(repr(entry[:60]) for entry in texts[rule.most :])
+            notes.append(f"Left out, since at most {rule.most} texts were asked for, of {len(texts)}: {surplus}.")
+            texts = texts[: rule.most]
+        elif len(texts) < rule.fewest or (rule.most is not None and len(texts) > rule.most):
+            note = f"; {'; '.join(repeated)}" if repeated else ""
+            raise ReplyError(f"{rule.name!r} must hold {number_asked(self.contract)}, not {len(texts)}{note}")
+        return ParsedReply(texts, " ".join(notes))
+
+    def _read_labels(self, text: str) -> ParsedReply:
+        """Read one label for each item (nugget or question) in the prompt, in its order; the number must be exact."""
+        ((name, words),) = self.contract.choices.items()
+        entries = self._entries(text, "labels")
+        if len(entries) != self.contract.length:
+            raise ReplyError(f"{name!r} must hold {number_asked(self.contract)}, not {len(entries)}")
+        spelled = {str(word).casefold(): str(label) for word, label in words.items()}
+        labels = []
+        for place, entry in enumerate(entries, start=1):
+            label = spelled.get(entry.strip().casefold()) if isinstance(entry, str) else None
+            if label is None:
+                raise ReplyError(f"label {place} must be one of {_quoted(words)}, not {str(entry)[:40]!r}")
+            labels.append(label)
+        return ParsedReply(tuple(labels), "")
+
+    def _entries(self, text: str, kind: str) -> list[Any]:
+        """The entries of a reply's list: a JSON object's only field, or a bare list, as published prompts ask for."""
+        (name,) = self.contract.outcome_fields
+        body = list_alone(text)
+        bare = read_relaxed(body) if body.startswith("[") and not self.contract.mark else None
+        if isinstance(bare, list):
+            value: Mapping[str, Any] = {name: bare}
+            if self._may_be_quoted(value):
+                raise _unclear("the list")
+        else:
+            value = self._judges_object(body)
+        if unknown := [key for key in value if key != name]:
+            raise ReplyError(f"the JSON object has {unknown[0]!r}, which was not asked for")
+        entries = value.get(name)
+        if not isinstance(entries, list) or (kind == "texts" and any(not isinstance(entry, str) for entry in entries)):
+            raise ReplyError(f"{name!r} must be a list of {kind}")
+        return entries
+
+    def _judges_object(self, body: str) -> Mapping[str, Any]:
+        """Find the judge's JSON object in a reply, and return it without its mark. No text may follow the object.
+
+        It is the last object in the reply. An object with errors of spelling, such as single quotes, must be the whole
+        reply.
+        """
+        candidates = [
+            entry for entry in _objects(body) if any(name in entry.value for name in self.contract.outcome_fields)
+        ]
+        if not candidates and body.startswith("{"):
+            relaxed = read_relaxed(body, _without_repeated_keys)
+            if isinstance(relaxed, dict) and any(name in relaxed for name in self.contract.outcome_fields):
+                candidates = [_JsonObject(relaxed, 0, len(body))]
+        if not candidates:
+            raise ReplyError(f"the reply holds no JSON object with {_quoted(self.contract.outcome_fields)}")
+        *others, reply = candidates
+        if self.contract.mark:
+            ((name, mark),) = self.contract.mark_field.items()
+            marked = [entry for entry in candidates if letters(str(entry.value.get(name))) == mark]
+            if marked != [reply]:
+                raise ReplyError(f"the one JSON object with {mark!r} as {name!r} must be the end of the reply")
+        else:
+            is_whole_reply = reply.start == 0 and reply.end == len(body)
+            if self._may_be_quoted(reply.value, alone=is_whole_reply):
+                raise _unclear("the JSON object")
+            if any(not self._may_be_quoted(other.value, alone=False) for other in others):
+                raise UnclearReplyError("the reply holds more than one JSON object; reply with exactly one")
+            if ends_within_reasoning(body[: reply.start]):
+                raise UnclearReplyError("the JSON object stands within reasoning that does not end; reply behind it")
+        if body[reply.end :].strip().strip("`").strip():
+            raise ReplyError("the JSON object must be the end of the reply")
+        return {name: value for name, value in reply.value.items() if name not in self.contract.mark_field}
+
+    def _may_be_quoted(self, value: Mapping[str, Any], *, alone: bool = True) -> bool:
+        """Whether a JSON object in a reply may be quoted from the texts that the judge was shown.
+
+        The object's texts must occur there next to a field's name, since a judge may explain itself in a text's words.
+        An object without text is compared by its labels, unless it is the whole reply (``alone``) to a contract without
+        text.
+        """
+        values = [value[name] for name in self.contract.text_fields if name in value]
+        values += value.get(self.contract.outcome_fields[0], ()) if self.contract.form == "list" else ()
+        texts = [text for text in values if isinstance(text, str) and letters(text)]
+        if not texts:
+            labels = [f"{name} {value[name]}" for name in self.contract.outcome_fields if name in value]
+            if alone and not self.contract.text_fields:
+                return False
+            return self.hold(*labels) or self.hold_encoded(self.contract.outcome_fields[0])
+        if self.hold(*texts):
+            together = "".join(texts) if self.contract.form == "list" else ""
+            if together and self.hold_sign(f"[{together}"):
+                return True
+            names = [*self.contract.text_fields, *self.contract.outcome_fields]
+            if any(self.hold(f"{name} {word}") or self.hold(f"{word} {name}") for name in names for word in texts):
+                return True
+            if len(texts) > 1 and len(together) >= _LONG and self.hold(together):
+                return True
+        longest = max(texts, key=len)
+        return self.hold_encoded(longest if len(longest) >= _SHORT else self.contract.outcome_fields[0])
+
+    def _read_brackets(self, text: str) -> ParsedReply:
+        """Read a verdict in double brackets at the end of the reply, with or without an explanation before it."""
+        ((_, allowed),) = self.contract.choices.items()
+        stripped = unwrapped(text)
+        markers = list(_MARKER.finditer(stripped))
+        if not markers:
+            raise ReplyError(f"the reply must end in one of {endings(self.contract)}")
+        last, word = markers[-1], markers[-1][1].strip()
+        before, after = stripped[: last.start()].lstrip(), stripped[last.end() :].strip(_DECORATION)
+        others = {marker[1].strip() for marker in markers} - {word}
+        if any(not self.hold_sign(f"[[{other}]]") for other in others) and not self.contract.mark:
+            raise UnclearReplyError(
+                "the reply holds different verdicts in double brackets; give exactly one, at the end"
+            )
+        if after.casefold() != self.contract.mark:
+            raise ReplyError(f"end the reply with {endings(self.contract)} on a line of its own")
+        if not self.contract.mark and _words(before) and self._ends_in_quote(before, word):
+            verdicts = endings(self.contract)
+            raise UnclearReplyError(f"the reply ends in words of a text being judged; end it with your own {verdicts}")
+        known = {str(choice): value for choice, value in allowed.items()}
+        if word not in known:
+            raise ReplyError(f"the verdict must be one of {endings(self.contract)}")
+        return ParsedReply(known[word], before.rstrip())
+
+    def _ends_in_quote(self, before: str, word: str) -> bool:
+        """Whether the end of a reply, with its verdict, may be quoted from the texts that the judge was shown.
+
+        It may be if the texts contain the verdict after the same words. It may also be if they contain the verdict in
+        brackets, unless the reply writes it on a line of its own after a complete sentence.
+        """
+        words = before.split()[-_QUOTED_WORDS:]
+        if self.hold(" ".join([*words, word])) or self.hold_encoded(" ".join(words)):
+            return True
+        marker = f"[[{word}]]"
+        occurs = self.hold_sign(marker) or self.hold_encoded(marker)
+        return occurs and (_words(before.rpartition("\n")[2]) or not _ends_sentence(before))
+
+    def _read_word(self, text: str) -> ParsedReply:
+        """Read a reply that is one allowed word, or the number that the word stands for.
+
+        Case, surrounding punctuation and Markdown, and a name in front (``Answer: Yes``) are ignored.
+        """
+        ((_, allowed),) = self.contract.choices.items()
+        reply = self._without_mark(_value_named(text))
+        for word, value in allowed.items():
+            if _normalized(reply) == _normalized(str(word)) or _whole_number(reply) == str(value):
+                return ParsedReply(value, "")
+        raise ReplyError(f"the whole reply must be one word: {' or '.join(map(str, word_per_value(allowed)))}")
+
+    def _without_mark(self, text: str) -> str:
+        """The part of a reply before the mark that must end it; the whole reply if the contract requires no mark."""
+        if not self.contract.mark:
+            return text
+        value, mark, after = text.rpartition(self.contract.mark)
+        if not mark or letters(after):
+            raise ReplyError(f"the reply must end in {self.contract.mark}")
+        return value.strip(_AROUND_WORD)
+
+    def _read_rating(self, text: str) -> ParsedReply:
+        """Read a reply that is a whole number; a reply without a number is graded by ``self_rating``."""
+        reply = value_alone(text)
+        if self.contract.mark:
+            reply = self._without_mark(reply)
+            if not re.search(r"\d", reply):
+                raise ReplyError(f"reply with one whole number and {self.contract.mark} behind it")
+        rating = self_rating(reply, levels=self.contract.levels)
+        explanation = re.sub(r"^\W*\d", "", reply)
+        meaning = letters(self.contract.levels.get(rating, ""))
+        is_explained = explanation != reply and letters(explanation) not in ("", meaning)
+        if not is_explained or self.contract.mark:
+            return ParsedReply(rating, "")
+        if self.hold(f"{rating} {explanation}") or self.hold_encoded(explanation):
+            raise _unclear("the rating")
+        return ParsedReply(rating, "")
+
+    def _read_text(self, text: str) -> ParsedReply:
+        """Read the whole reply as the outcome; one of the contract's words becomes that word's value."""
+        stripped = text.strip()
+        if not stripped:
+            raise ReplyError("the reply was empty")
+        words = {
+            str(word).casefold(): value for words in self.contract.choices.values() for word, value in words.items()
+        }
+        return ParsedReply(words.get(stripped.strip(_DECORATION).casefold(), stripped), "")
 
 
 def _chosen(name: str, field: Any, allowed: Mapping[str | int, int | str]) -> int | str:
@@ -165,136 +379,8 @@ def _chosen(name: str, field: Any, allowed: Mapping[str | int, int | str]) -> in
     raise ReplyError(f"{name!r} must be one of {_quoted(allowed)}, not {str(field)[:40]!r}")
 
 
-def _read_list(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read a list of texts; the explanation notes which entries were left out.
-
-    Entries that have the letters and digits of an earlier entry, or of the query, are left out. The number of remaining
-    entries must match the contract's rule, within its ``leeway``. Similar but different entries are all kept, for
-    people to choose.
-    """
-    assert contract.listed is not None
-    rule = contract.listed
-    entries, repeated = dict[str, str](), list[str]()
-    query = letters(shown.query)
-    for entry in map(str.strip, _entries(text, contract, shown, "texts")):
-        key = letters(entry)
-        if not key:
-            raise ReplyError(f"{rule.name!r} holds an empty text")
-        if key == query:
-            repeated.append(f"{entry[:60]!r} repeats the query")
-        elif key in entries:
-            repeated.append(f"{entry[:60]!r} repeats {entries[key][:60]!r}")
-        else:
-            entries[key] = entry
-    texts, notes = tuple(entries.values()), [f"Left out: {'; '.join(repeated)}."] if repeated else []
-    if rule.leeway == "fewer" and 0 < len(texts) < rule.fewest:
-        notes.append(f"{len(texts)} of the {rule.fewest} texts asked for.")
-    elif rule.leeway == "more" and rule.most is not None and len(texts) > rule.most:
-        surplus = ", ".join(repr(entry[:60]) for entry in texts[rule.most :])
-        notes.append(f"Left out, since at most {rule.most} texts were asked for, of {len(texts)}: {surplus}.")
-        texts = texts[: rule.most]
-    elif len(texts) < rule.fewest or (rule.most is not None and len(texts) > rule.most):
-        note = f"; {'; '.join(repeated)}" if repeated else ""
-        raise ReplyError(f"{rule.name!r} must hold {number_asked(contract)}, not {len(texts)}{note}")
-    return ParsedReply(texts, " ".join(notes))
-
-
-def _read_labels(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read one label for each item (nugget or question) in the prompt, in the same order; the number must be exact."""
-    ((name, words),) = contract.choices.items()
-    entries = _entries(text, contract, shown, "labels")
-    if len(entries) != contract.length:
-        raise ReplyError(f"{name!r} must hold {number_asked(contract)}, not {len(entries)}")
-    spelled = {str(word).casefold(): str(label) for word, label in words.items()}
-    labels = []
-    for place, entry in enumerate(entries, start=1):
-        label = spelled.get(entry.strip().casefold()) if isinstance(entry, str) else None
-        if label is None:
-            raise ReplyError(f"label {place} must be one of {_quoted(words)}, not {str(entry)[:40]!r}")
-        labels.append(label)
-    return ParsedReply(tuple(labels), "")
-
-
-def _entries(text: str, contract: ReplyContract, shown: ShownTexts, kind: str) -> list[Any]:
-    """The entries of a reply's list: a JSON object's only field, or a bare list, as published prompts ask for."""
-    (name,) = contract.outcome_fields
-    body = list_alone(text)
-    bare = read_relaxed(body) if body.startswith("[") and not contract.mark else None
-    if isinstance(bare, list):
-        value: Mapping[str, Any] = {name: bare}
-        if _may_be_quoted(value, contract, shown):
-            raise _unclear("the list")
-    else:
-        value = _judges_object(body, contract, shown)
-    if unknown := [key for key in value if key != name]:
-        raise ReplyError(f"the JSON object has {unknown[0]!r}, which was not asked for")
-    entries = value.get(name)
-    if not isinstance(entries, list) or (kind == "texts" and any(not isinstance(entry, str) for entry in entries)):
-        raise ReplyError(f"{name!r} must be a list of {kind}")
-    return entries
-
-
 def _unclear(what: str) -> UnclearReplyError:
     return UnclearReplyError(f"{what} repeats one that stands in the texts being judged; reply with your own")
-
-
-def _judges_object(body: str, contract: ReplyContract, shown: ShownTexts) -> Mapping[str, Any]:
-    """Find the judge's JSON object in a reply, and return it without its mark. No text may follow the object.
-
-    It is the last object in the reply. An object with errors of spelling, such as single quotes, must be the whole
-    reply.
-    """
-    candidates = [entry for entry in _objects(body) if any(name in entry.value for name in contract.outcome_fields)]
-    if not candidates and body.startswith("{"):
-        relaxed = read_relaxed(body, _without_repeated_keys)
-        if isinstance(relaxed, dict) and any(name in relaxed for name in contract.outcome_fields):
-            candidates = [_JsonObject(relaxed, 0, len(body))]
-    if not candidates:
-        raise ReplyError(f"the reply holds no JSON object with {_quoted(contract.outcome_fields)}")
-    *others, reply = candidates
-    if contract.mark:
-        ((name, mark),) = contract.mark_field.items()
-        marked = [entry for entry in candidates if letters(str(entry.value.get(name))) == mark]
-        if marked != [reply]:
-            raise ReplyError(f"the one JSON object with {mark!r} as {name!r} must be the end of the reply")
-    else:
-        is_whole_reply = reply.start == 0 and reply.end == len(body)
-        if _may_be_quoted(reply.value, contract, shown, alone=is_whole_reply):
-            raise _unclear("the JSON object")
-        if any(not _may_be_quoted(other.value, contract, shown, alone=False) for other in others):
-            raise UnclearReplyError("the reply holds more than one JSON object; reply with exactly one")
-        if ends_within_reasoning(body[: reply.start]):
-            raise UnclearReplyError("the JSON object stands within reasoning that does not end; reply behind it")
-    if body[reply.end :].strip().strip("`").strip():
-        raise ReplyError("the JSON object must be the end of the reply")
-    return {name: value for name, value in reply.value.items() if name not in contract.mark_field}
-
-
-def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: ShownTexts, *, alone: bool = True) -> bool:
-    """Whether a JSON object in a reply may be quoted from the texts that the judge was shown.
-
-    The object's texts must occur there next to a field's name, since a judge may explain itself in a text's words. An
-    object without text is compared by its labels, unless it is the whole reply (``alone``) to a contract without text.
-    """
-    values = [value[name] for name in contract.text_fields if name in value]
-    values += value.get(contract.outcome_fields[0], ()) if contract.form == "list" else ()
-    texts = [text for text in values if isinstance(text, str) and letters(text)]
-    if not texts:
-        labels = [f"{name} {value[name]}" for name in contract.outcome_fields if name in value]
-        if alone and not contract.text_fields:
-            return False
-        return shown.hold(*labels) or shown.hold_encoded(contract.outcome_fields[0])
-    if shown.hold(*texts):
-        together = "".join(texts) if contract.form == "list" else ""
-        if together and shown.hold_sign(f"[{together}"):
-            return True
-        names = [*contract.text_fields, *contract.outcome_fields]
-        if any(shown.hold(f"{name} {word}") or shown.hold(f"{word} {name}") for name in names for word in texts):
-            return True
-        if len(texts) > 1 and len(together) >= _LONG and shown.hold(together):
-            return True
-    longest = max(texts, key=len)
-    return shown.hold_encoded(longest if len(longest) >= _SHORT else contract.outcome_fields[0])
 
 
 class _JsonObject(Struct, frozen=True):
@@ -331,59 +417,9 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, str
 """A JSON decoder that accepts line breaks within strings."""
 
 
-def _read_brackets(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read a verdict in double brackets at the end of the reply, with or without an explanation before it."""
-    ((_, allowed),) = contract.choices.items()
-    stripped = unwrapped(text)
-    markers = list(_MARKER.finditer(stripped))
-    if not markers:
-        raise ReplyError(f"the reply must end in one of {endings(contract)}")
-    last, word = markers[-1], markers[-1][1].strip()
-    before, after = stripped[: last.start()].lstrip(), stripped[last.end() :].strip(_DECORATION)
-    others = {marker[1].strip() for marker in markers} - {word}
-    if any(not shown.hold_sign(f"[[{other}]]") for other in others) and not contract.mark:
-        raise UnclearReplyError("the reply holds different verdicts in double brackets; give exactly one, at the end")
-    if after.casefold() != contract.mark:
-        raise ReplyError(f"end the reply with {endings(contract)} on a line of its own")
-    if not contract.mark and _words(before) and _ends_in_quote(before, word, shown):
-        verdicts = endings(contract)
-        raise UnclearReplyError(f"the reply ends in words of a text being judged; end it with your own {verdicts}")
-    known = {str(choice): value for choice, value in allowed.items()}
-    if word not in known:
-        raise ReplyError(f"the verdict must be one of {endings(contract)}")
-    return ParsedReply(known[word], before.rstrip())
-
-
 def _words(text: str) -> bool:
     """Whether a text has letters, digits, or the sign ``>``, by which Markdown marks quotations."""
     return ">" in text or bool(letters(text))
-
-
-def _ends_in_quote(before: str, word: str, shown: ShownTexts) -> bool:
-    """Whether the end of a reply, with its verdict, may be quoted from the texts that the judge was shown.
-
-    It may be if the texts contain the verdict after the same words. It may also be if they contain the verdict in
-    brackets, unless the reply writes it on a line of its own after a complete sentence.
-    """
-    words = before.split()[-_QUOTED_WORDS:]
-    if shown.hold(" ".join([*words, word])) or shown.hold_encoded(" ".join(words)):
-        return True
-    marker = f"[[{word}]]"
-    occurs = shown.hold_sign(marker) or shown.hold_encoded(marker)
-    return occurs and (_words(before.rpartition("\n")[2]) or not _ends_sentence(before))
-
-
-def _read_word(text: str, contract: ReplyContract, _shown: ShownTexts) -> ParsedReply:
-    """Read a reply that is one allowed word, or the number that the word stands for.
-
-    Case, surrounding punctuation and Markdown, and a name in front (``Answer: Yes``) are ignored.
-    """
-    ((_, allowed),) = contract.choices.items()
-    reply = _without_mark(_value_named(text), contract)
-    for word, value in allowed.items():
-        if _normalized(reply) == _normalized(str(word)) or _whole_number(reply) == str(value):
-            return ParsedReply(value, "")
-    raise ReplyError(f"the whole reply must be one word: {' or '.join(map(str, word_per_value(allowed)))}")
 
 
 def _value_named(text: str) -> str:
@@ -398,43 +434,6 @@ def _whole_number(text: str) -> str:
 
 def _normalized(text: str) -> str:
     return " ".join(text.strip(_AROUND_WORD).split()).casefold()
-
-
-def _without_mark(text: str, contract: ReplyContract) -> str:
-    """The part of a reply before the mark that must end it; the whole reply if the contract requires no mark."""
-    if not contract.mark:
-        return text
-    value, mark, after = text.rpartition(contract.mark)
-    if not mark or letters(after):
-        raise ReplyError(f"the reply must end in {contract.mark}")
-    return value.strip(_AROUND_WORD)
-
-
-def _read_rating(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read a reply that is a whole number; a reply without a number is graded by ``self_rating``."""
-    reply = value_alone(text)
-    if contract.mark:
-        reply = _without_mark(reply, contract)
-        if not re.search(r"\d", reply):
-            raise ReplyError(f"reply with one whole number and {contract.mark} behind it")
-    rating = self_rating(reply, levels=contract.levels)
-    explanation = re.sub(r"^\W*\d", "", reply)
-    meaning = letters(contract.levels.get(rating, ""))
-    is_explained = explanation != reply and letters(explanation) not in ("", meaning)
-    if not is_explained or contract.mark:
-        return ParsedReply(rating, "")
-    if shown.hold(f"{rating} {explanation}") or shown.hold_encoded(explanation):
-        raise _unclear("the rating")
-    return ParsedReply(rating, "")
-
-
-def _read_text(text: str, contract: ReplyContract, _shown: ShownTexts) -> ParsedReply:
-    """Read the whole reply as the outcome; a reply that is one of the contract's words becomes that word's value."""
-    stripped = text.strip()
-    if not stripped:
-        raise ReplyError("the reply was empty")
-    words = {str(word).casefold(): value for words in contract.choices.values() for word, value in words.items()}
-    return ParsedReply(words.get(stripped.strip(_DECORATION).casefold(), stripped), "")
 
 
 def _texts(inputs: Inputs) -> Iterable[str]:
@@ -454,14 +453,3 @@ def _texts(inputs: Inputs) -> Iterable[str]:
 
 def _quoted(words: Iterable[str | int]) -> str:
     return ", ".join(repr(word) for word in words)
-
-
-_READERS: Mapping[Form, Callable[[str, ReplyContract, ShownTexts], ParsedReply]] = {
-    "json": _read_object,
-    "list": _read_list,
-    "labels": _read_labels,
-    "brackets": _read_brackets,
-    "word": _read_word,
-    "text": _read_text,
-    "rating": _read_rating,
-}

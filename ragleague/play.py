@@ -323,12 +323,12 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
 
     # A notebook shows standard error in red, as if something had gone wrong.
     with redirect_stderr(sys.stdout) if _in_notebook() else nullcontext(), interruptible() as interruption:
-        played = play(config, watched, say, retry_failed=retry_failed, data=data)
+        board = play(config, watched, say, retry_failed=retry_failed, data=data)
     if interruption.requested:
         return
-    if played.board is None:
+    if board is None:
         raise InputError("; ".join(["run: nothing was judged", *silent]))
-    keep_boards(config.store, played.board)
+    keep_boards(config.store, board)
 
 
 class _Line:

@@ -8,7 +8,7 @@ from arena.data.dataset import Dataset
 from arena.data.kinds import JudgedKind
 from arena.present.blocks import Board
 from arena.results.outcomes import StageResults, outcomes
-from arena.stages.base import Release, RelevanceLabels, TournamentStage
+from arena.stages.base import RelevanceLabels, TournamentStage
 from arena.store import Result, Store, Wanted
 from judges.prompts import load_prompt
 from judges.sections import Section
@@ -25,7 +25,6 @@ __all__ = [
     "Judgment",
     "ListedStage",
     "Prompt",
-    "Release",
     "RelevanceLabels",
     "Result",
     "ScoreBoard",

@@ -317,6 +317,7 @@ class TournamentBoard(Board, frozen=True):
             "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
             "agents": self._agents(),
             **{name: parts[name].json() if name in parts else None for name in _BELOW},
+            "criteria": parts["criteria"].json() if "criteria" in parts else {},
             "conclusion": conclusion,
             "trust": {**tally(checks), "by_check": {check.name: check.status for check in checks}},
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
@@ -367,7 +368,8 @@ class TournamentBoard(Board, frozen=True):
             from arena.boards.exam import exam_board
 
             parts["exam"] = exam_board(board.exam)
-        parts["criteria"] = Criteria("criteria", board.criteria[1:], order=self.order, settings=board.settings)
+        if board.criteria:
+            parts["criteria"] = Criteria("criteria", board.criteria[1:], order=self.order, settings=board.settings)
         if board.retrieval is not None:
             from arena.boards.retrieval import Retrieval
 
@@ -378,8 +380,9 @@ class TournamentBoard(Board, frozen=True):
         if self.board.ratings is None:
             return []
         rows = records(self._table(("nuggets", "citations", "exam")))
-        criteria = self._parts()["criteria"].json()
-        return [{**row, "criteria": criteria.get(row["agent"], {})} for row in rows]
+        criteria = self._parts().get("criteria")
+        grades = {} if criteria is None else criteria.json()
+        return [{**row, "criteria": grades.get(row["agent"], {})} for row in rows]
 
     def _table(self, beside: Collection[str] = _BELOW) -> Table:
         """Table of ratings; for programs it also has each agent's scores from the sections in ``beside``."""
@@ -556,8 +559,8 @@ def judged_on(store: Store, tournament: str) -> str:
 
     from arena.store.runs import Runs
 
-    runs = Runs(store, tournament).all(1)
-    return "" if not runs else f"{datetime.fromtimestamp(runs[0].ended or runs[0].begun, UTC):%-d %B %Y}"
+    time = Runs(store, tournament).last_end()
+    return "" if time is None else f"{datetime.fromtimestamp(time, UTC):%-d %B %Y}"
 
 
 def keep_boards(location: str, board: Leaderboard) -> None:

@@ -81,7 +81,7 @@ class Played(Struct, frozen=True, eq=False):
     def points(self) -> Floats:
         """Rate the agents by all games, shape (agents,)."""
         if isinstance(self.settings, RatingSettings):
-            return elo(self.games, self.settings).ratings
+            return np.asarray(elo(self.games, self.settings).mean(axis=0))
         return bradley_terry(self.games, self.settings).ratings
 
     def drawn(self, weights: Floats) -> Floats:
@@ -105,7 +105,12 @@ class Played(Struct, frozen=True, eq=False):
 
     def seen(self) -> NDArray[np.bool_]:
         """Whether the agent has a game on the query, shape (agents, queries)."""
-        return ~np.isnan(self.won().values)
+        seen = np.zeros((len(self.agents), len(self.queries)), np.bool_)
+        real = self.games.weights > 0
+        assert self.games.cluster is not None
+        for side in (self.games.a, self.games.b):
+            seen[side[real], self.games.cluster[real]] = True
+        return seen
 
     def won(self) -> Scores:
         """Each agent's share of points on each query, a tie counting half."""

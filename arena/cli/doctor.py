@@ -21,7 +21,7 @@ from arena.config.schema import Config
 from arena.data.corpus import tables_of
 from arena.data.dataset import notes_of
 from arena.present.numbers import counted, listed
-from arena.run.preflight import Preflight, preflight
+from arena.run.preflight import Preflight
 from arena.stages.queries_config import SynthConfig, load_either
 from arena.store import sqlite_path
 from judges.errors import DISTRIBUTION, TO_DO, InputError, ProviderError, RagleagueError, how_to_install
@@ -168,7 +168,7 @@ def _examine_config(path: Path, *, reach: bool) -> list[DoctorLine]:
         return [("config", False, str(error))]
     if isinstance(config, SynthConfig):
         return _examine_synth(config, reach=reach)
-    checked = preflight(config)
+    checked = Preflight(config)
     judge_names = config.judges_asked()
     judges = [_judge_line(config, name, checked.faults.pop(f"judge {name}", None)) for name in judge_names]
     faults = [(_NAMES.get(name, f"config {name}"), False, str(fault)) for name, fault in checked.faults.items()]

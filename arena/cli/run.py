@@ -21,8 +21,8 @@ from arena.config.schema import Config, ExecutorSection, load_config
 from arena.config.stages import STAGES
 from arena.data.files import load_dataset
 from arena.present.numbers import counted, listed
-from arena.run.pipeline import play
-from arena.run.preflight import preflight, require_writable
+from arena.run.pipeline import RunPart, play
+from arena.run.preflight import Preflight, require_writable
 from arena.stages.queries_config import SynthConfig, load_either
 from judges.errors import InputError
 from retrieval_eval.data.files import open_replacing
@@ -110,11 +110,17 @@ def run(
     """
     inputs = read_inputs(sources, judge, limit, column, save)
     loaded = _with_executor(inputs.config, executor, address)
+    complete: list[bool] = []
+
+    def print_next(part: RunPart) -> None:
+        complete.append(part.complete)
+        print_part(part)
+
     with traced_to(log_json) as trace:
-        played = play(
+        board = play(
             loaded,
             watching,
-            print_part,
+            print_next,
             stages=stage or (),
             retry_failed=retry_failed,
             ask=ask or (),
@@ -122,11 +128,11 @@ def run(
             trace=trace,
             data=inputs.data,
         )
-    if played.board is not None:
-        keep_boards(loaded.store, played.board)
+    if board is not None:
+        keep_boards(loaded.store, board)
         with open_tournament(loaded.store, loaded.name) as (store, _):
-            print_leaderboard(store, played.board, form, source=inputs.source, details=details)
-    if not played.complete:
+            print_leaderboard(store, board, form, source=inputs.source, details=details)
+    if not all(complete):
         raise typer.Exit(INCOMPLETE)
 
 
@@ -260,7 +266,7 @@ def plan(
             return
     inputs = read_inputs(sources, judge, limit, column, save)
     config = inputs.config
-    checked = preflight(config, inputs.data)
+    checked = Preflight(config, inputs.data)
     if not checked.only_judges:
         checked.require()
     show(PlanBoard(make_plan(config, checked.opened, checked.stages)), form)

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -102,7 +102,7 @@ def load_dataset(
     failed = [record for record in records if record.failure]
     records, repeats, repeat_notes = _with_repeats([record for record in records if not record.failure])
     answered = _answers_of(records)
-    reader = _DocumentReader(asked, repeats)
+    reader = _DocumentReader(asked.id_of, repeats)
     document_columns = DOCUMENTS.report(*_SHOWN_METADATA)
     for row in (row for source in retrieving for row in DOCUMENTS.rows(source, columns)):
         document_columns.add(row)
@@ -125,7 +125,7 @@ def load_dataset(
         reader.share_with_repeats(answered)
     read, note = with_conversations(with_turns(_with_answerability(_with_references(read, records), records), earlier))
     notes += [note] if note else []
-    data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
+    data = Dataset(read, reader.documents, answered, reader.retrieved(read), notes=tuple(notes))
     _log_columns(data, rows.values() if asking else (), document_columns, records, to_come=not passages)
     return data if limit is None else _limited(data, limit)
 
@@ -250,10 +250,10 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
 class _DocumentReader:
     """Collects the rows of tables of documents; a row is one document that an agent retrieved for a query."""
 
-    def __init__(self, asked: _Asked, repeats: Mapping[str, int]) -> None:
+    def __init__(self, id_of: Callable[[Row, str, str], str], repeats: Mapping[str, int]) -> None:
         """``repeats`` has the number of each value of the column ``repeat``."""
         self.documents: dict[str, Document] = {}
-        self._asked, self._repeats = asked, repeats
+        self._id_of, self._repeats = id_of, repeats
         self._entries: dict[tuple[str, str, str], Retrieved] = {}
         self._places: dict[tuple[str, ...], str] = {}
         self._length: Counter[tuple[str, str]] = Counter()
@@ -261,7 +261,7 @@ class _DocumentReader:
 
     def add(self, row: Row) -> None:
         row_id = row.identifier("qid") if "qid" in row.values else ""
-        query_id = self._asked.id_of(row, row_id, row.text("query"))
+        query_id = self._id_of(row, row_id, row.text("query"))
         doc_id = row.identifier("did") if "did" in row.values else id_of_text("d", row.text("document"))
         agent = row.identifier("agent") if "agent" in row.values else SHARED
         if agent != SHARED and (repeat := row.text("repeat").strip()):
@@ -307,11 +307,11 @@ class _DocumentReader:
                 for entry in by_answer.get((query_id, repeat_of(agent)[0]), ()):
                     self._entries[query_id, entry.doc_id, agent] = replace(entry, agent=agent)
 
-    def retrieved(self) -> dict[str, tuple[Retrieved, ...]]:
+    def retrieved(self, queries: Iterable[str]) -> dict[str, tuple[Retrieved, ...]]:
         by_query: defaultdict[str, list[Retrieved]] = defaultdict(list)
         for entry in sorted(self._entries.values(), key=lambda entry: (entry.agent, entry.rank)):
             by_query[entry.query_id].append(entry)
-        return {query_id: tuple(by_query[query_id]) for query_id in self._asked.queries if query_id in by_query}
+        return {query_id: tuple(by_query[query_id]) for query_id in queries if query_id in by_query}
 
     def _add_document(self, row: Row, doc_id: str) -> None:
         text, metadata = row.text("document"), row.others(DOCUMENTS.columns)

@@ -23,7 +23,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -32,43 +31,28 @@ from arena.ratings.results import RatingSettings
 from retrieval_eval.stats import Floats, Int32s, Ints
 
 
-class EloRatings(Struct, frozen=True, eq=False):
-    """Mean ratings over random orders.
+def elo(games: Games, settings: RatingSettings | None = None) -> Floats:
+    """Final Elo ratings after each of the tournaments, random orders of the games; shape (tournaments, agents).
 
-    Attributes:
-        agents: names, in the order of ``ratings``.
-        ratings: mean rating, shape (agents,).
-        order_sd: sample standard deviation of the rating over orders, shape (agents,); NaN for a single order. It shows
-            how much the order of games matters, not how certain the rating is: it is not a standard error.
-    """
-
-    agents: tuple[str, ...]
-    ratings: Floats
-    order_sd: Floats
-
-
-def elo(games: Games, settings: RatingSettings | None = None) -> EloRatings:
-    """Mean Elo ratings over random orders of the games.
+    The rating is the mean over tournaments. Their standard deviation shows how much the order of games matters, not how
+    certain the rating is: it is not a standard error.
 
     Games are sorted before the shuffle and each tournament has its own seed, so the result does not depend on the order
     of rows or on the chunk size. Settings out of range, or weights that are not whole numbers, raise a ``ValueError``.
     """
-    return elo_of(games.agents, sorted_games(games), settings)
+    return play_all(sorted_games(games), settings or RatingSettings())
 
 
 def sorted_games(games: Games) -> Packed:
-    """The games as sorted integers, which do not depend on the order of rows."""
+    """The games as sorted integers, which do not depend on the order of rows, and need far less memory."""
     packed = _packed(games)
     packed.codes.sort()
     return packed
 
 
-def elo_of(agents: tuple[str, ...], played: Packed, settings: RatingSettings | None = None) -> EloRatings:
-    """Mean Elo ratings of ``played``, from ``sorted_games``, which needs far less memory than ``Games``."""
-    chosen = settings or RatingSettings()
-    finals = replay([played], chosen, starts(chosen.seed, chosen.tournaments))[0]
-    spread = finals.std(axis=0, ddof=1) if chosen.tournaments > 1 else np.full(len(agents), np.nan)
-    return EloRatings(agents, finals.mean(axis=0), spread)
+def play_all(played: Packed, settings: RatingSettings) -> Floats:
+    finals: Floats = replay([played], settings, starts(settings.seed, settings.tournaments))[0]
+    return finals
 
 
 def resampled_elo(games: Games, weights: Floats, settings: RatingSettings) -> Floats:

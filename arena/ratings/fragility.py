@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -22,7 +23,7 @@ from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, single_game
 from arena.ratings.games import Games, Unit
 from arena.ratings.likelihood import game_cells
 from arena.ratings.ranks import RESOLUTION
-from arena.ratings.results import AgentRating, Fragility, RatingSettings
+from arena.ratings.results import Fragility, RatingSettings
 from retrieval_eval.stats import Floats
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
@@ -35,26 +36,10 @@ _CHALLENGERS = 3
 """Number of agents tried as new leader: those that need the fewest removals by the influence function."""
 
 
-class Flip(Struct, frozen=True):
-    """The removals of games or queries that swap the order of two agents; see ``Fragility`` for the fields.
-
-    If no agent overtakes the leader, ``behind`` is the agent nearest to it. ``removed`` has row numbers of games, or
-    numbers of queries, by decreasing influence.
-    """
-
-    ahead: str
-    behind: str
-    unit: Unit
-    units: int
-    count: int | None
-    tried: int
-    removed: tuple[int, ...]
-
-
 def fragilities(
     games: Games,
     fitted: BradleyTerry,
-    rows: Sequence[AgentRating],
+    order: Sequence[str],
     settings: RatingSettings,
     queries: tuple[str, ...] | None,
     *,
@@ -62,111 +47,22 @@ def fragilities(
 ) -> tuple[Fragility, ...]:
     """Fragility of the lead and, by the settings, of each pair of neighbours on the leaderboard, by game and by query.
 
-    ``fitted`` is a fit to ``games``. ``rows`` is the leaderboard, best agent first. ``queries`` has the names of the
-    games' clusters, and ``by`` is the kind of these clusters.
+    ``fitted`` is a fit to ``games``. ``order`` has the agents of the leaderboard, best first. ``queries`` has the names
+    of the games' clusters, and ``by`` is the kind of these clusters. Empty if games are fractional.
     """
-    if settings.fragility == "none":
+    if settings.fragility == "none" or not games.are_whole:
         return ()
-    is_small = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
-    all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and is_small)
-    units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
-    groupings = [grouped for unit in units if (grouped := grouped_games(games, fitted, unit))]
-    flips: list[tuple[str, Flip | None]] = [("leader", leader_flip(grouped, groupings[0])) for grouped in groupings]
-    for neighbours in itertools.pairwise(row.agent for row in rows) if all_pairs else ():
-        flips += [("neighbours", pair_flip(grouped, *neighbours)) for grouped in groupings]
-    return tuple(
-        Fragility(
-            change="leader" if change == "leader" else "neighbours",
-            ahead=flip.ahead,
-            behind=flip.behind,
-            unit=by if flip.unit == "query" else "game",
-            units=flip.units,
-            count=flip.count,
-            share=None if flip.count is None else flip.count / flip.units,
-            tried=flip.tried,
-            queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
-        )
-        for change, flip in flips
-        if flip is not None
-    )
-
-
-def leader_flip(grouped: GroupedGames, single: GroupedGames, largest_share: float = _LARGEST_SHARE) -> Flip | None:
-    """The smallest removal after which another agent leads, up to ``largest_share`` of all units.
-
-    ``single`` has the games grouped singly, by which the possible new leaders are chosen. Returns ``None`` if there is
-    only one agent.
-    """
-    ratings = grouped.fitted.ratings
-    leader = int(ratings.argmax())
-    others = [agent for agent in range(ratings.size) if agent != leader]
-    nearest = sorted(
-        others, key=lambda agent: (single.removal_order(leader, agent).guess(largest_share), -ratings[agent])
-    )
-
-    def new_leader(ratings: Floats) -> int | None:
-        best = int(np.where(np.isnan(ratings), -np.inf, ratings).argmax())
-        return best if ratings[best] > ratings[leader] + RESOLUTION else None
-
-    best = None
-    share = largest_share
-    for challenger in nearest[:_CHALLENGERS]:
-        flip = _flip(grouped, leader, challenger, new_leader, share)
-        if best is None or (flip.count is not None and (best.count is None or flip.count < best.count)):
-            best = flip
-        if best.count is not None:
-            share = (best.count - 1) / grouped.units
-    return best
-
-
-def pair_flip(grouped: GroupedGames, one: str, other: str, largest_share: float = _LARGEST_SHARE) -> Flip:
-    """The smallest removal after which two agents swap places."""
-    ratings = grouped.fitted.ratings
-    first, second = (grouped.fitted.agents.index(name) for name in (one, other))
-    ahead, behind = (first, second) if ratings[first] >= ratings[second] else (second, first)
-
-    def overtaker(ratings: Floats) -> int | None:
-        return behind if ratings[behind] > ratings[ahead] + RESOLUTION else None
-
-    return _flip(grouped, ahead, behind, overtaker, largest_share)
-
-
-def grouped_games(games: Games, fitted: BradleyTerry, unit: Unit) -> GroupedGames | None:
-    """The games grouped by game or by query; ``None`` if games are fractional, or for queries if games name none."""
-    if not games.are_whole or (unit == "query" and games.cluster is None):
-        return None
-    return GroupedGames(games, fitted, games.cluster if unit == "query" else None)
-
-
-def _flip(
-    grouped: GroupedGames, ahead: int, behind: int, overtaker: Callable[[Floats], int | None], largest_share: float
-) -> Flip:
-    """Search for the smallest removal that swaps two agents.
-
-    ``overtaker`` takes the ratings without the removed units and returns the agent that is ahead now, or ``None``.
-    """
-    names, unit = grouped.fitted.agents, grouped.unit
-    if grouped.fitted.ratings[ahead] - grouped.fitted.ratings[behind] <= RESOLUTION:
-        return Flip(names[ahead], names[behind], unit, grouped.units, 0, 0, ())
-    removals = grouped.removal_order(ahead, behind)
-    limit = min(int(removals.number.sum()), int(largest_share * grouped.units + 1e-9))
-
-    def flipped(count: int) -> bool:
-        return overtaker(removals.ratings_without(count)) is not None
-
-    count = _fewest(flipped, removals.guess(largest_share), limit)
-    if count is None:
-        return Flip(names[ahead], names[behind], unit, grouped.units, None, limit, ())
-    winner = overtaker(removals.ratings_without(count))
-    return Flip(
-        names[ahead],
-        names[behind if winner is None else winner],
-        unit,
-        grouped.units,
-        count,
-        limit,
-        removals.members(count),
-    )
+    singly = GroupedGames(games, fitted)
+    groupings = [singly]
+    if settings.cluster and games.cluster is not None:
+        groupings.append(GroupedGames(games, fitted, games.cluster, queries, by))
+    challengers = singly.challengers()
+    flips = [flip for grouped in groupings if (flip := grouped.leader_flip(challengers))]
+    is_small = len(order) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
+    if settings.fragility == "neighbours" or (settings.fragility == "auto" and is_small):
+        pairs = itertools.pairwise(map(games.agents.index, order))
+        flips += [grouped.pair_flip(*pair) for pair in pairs for grouped in groupings]
+    return tuple(flips)
 
 
 def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
@@ -188,30 +84,104 @@ def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
 
 
 class GroupedGames:
-    """Games counted by kind: the pair of agents and the outcome.
+    """Games counted by kind: the pair of agents and the outcome. They are removed singly, or by ``cluster``.
 
     Kind k belongs to pair number k mod the number of pairs. First come the wins of each pair's first agent, then the
-    wins of its second agent, then ties.
+    wins of its second agent, then ties. ``queries`` has the names of the clusters, and ``unit`` is their kind.
     """
 
-    def __init__(self, games: Games, fitted: BradleyTerry, cluster: NDArray[np.int32] | None) -> None:
+    def __init__(
+        self,
+        games: Games,
+        fitted: BradleyTerry,
+        cluster: NDArray[np.int32] | None = None,
+        queries: Sequence[str] | None = None,
+        unit: Unit = "game",
+    ) -> None:
         pairs = fitted.counts
-        self.fitted, self.cluster = fitted, cluster
-        self.unit: Unit = "game" if cluster is None else "query"
-        self.kind = game_cells(games, pairs, ordered=fitted.form.position)
-        self.weights = games.weights
+        self.fitted, self.cluster, self._queries, self._unit = fitted, cluster, queries, unit
+        kind = game_cells(games, pairs, ordered=fitted.form.position)
         self._removal_orders: dict[tuple[int, int], _RemovalOrder] = {}
         kinds = 3 * pairs.a.size
-        self.counts = np.bincount(self.kind, self.weights, kinds).astype(np.float64)
+        self.counts = np.bincount(kind, games.weights, kinds).astype(np.float64)
         self.units = int(self.counts.sum())
         self._gap_slope, self._tie_slope = (np.concatenate(part) for part in single_game_slopes(fitted))
         self._inverse = np.asarray(np.linalg.inv(fitted.curvature()), np.float64)
         self.by_cluster = scipy.sparse.csr_array((0, kinds))
         if cluster is not None:
             self.by_cluster = scipy.sparse.csr_array(
-                (self.weights, (cluster, self.kind)), shape=(int(cluster.max(initial=-1)) + 1, kinds)
+                (games.weights, (cluster, kind)), shape=(int(cluster.max(initial=-1)) + 1, kinds)
             )
             self.units = int((self.by_cluster.sum(axis=1) > 0).sum())
+
+    def challengers(self, largest_share: float = _LARGEST_SHARE) -> list[int]:
+        """The agents that can become leader by the fewest removals, by the influence function."""
+        ratings = self.fitted.ratings
+        leader = int(ratings.argmax())
+        others = [agent for agent in range(ratings.size) if agent != leader]
+        others.sort(key=lambda agent: (self.removal_order(leader, agent).guess(largest_share), -ratings[agent]))
+        return others[:_CHALLENGERS]
+
+    def leader_flip(self, challengers: Iterable[int], largest_share: float = _LARGEST_SHARE) -> Fragility | None:
+        """The smallest removal after which another agent leads, up to ``largest_share`` of all units.
+
+        ``None`` if there are no challengers, so that there is only one agent.
+        """
+        leader = int(self.fitted.ratings.argmax())
+
+        def new_leader(ratings: Floats) -> int | None:
+            best = int(np.where(np.isnan(ratings), -np.inf, ratings).argmax())
+            return best if ratings[best] > ratings[leader] + RESOLUTION else None
+
+        best = None
+        for challenger in challengers:
+            flip = self._flip("leader", leader, challenger, new_leader, largest_share)
+            if best is None or (flip.count is not None and (best.count is None or flip.count < best.count)):
+                best = flip
+            if best.count is not None:
+                largest_share = (best.count - 1) / self.units
+        return best
+
+    def pair_flip(self, one: int, other: int, largest_share: float = _LARGEST_SHARE) -> Fragility:
+        """The smallest removal after which two agents swap places."""
+        ratings = self.fitted.ratings
+        ahead, behind = (one, other) if ratings[one] >= ratings[other] else (other, one)
+
+        def overtaker(ratings: Floats) -> int | None:
+            return behind if ratings[behind] > ratings[ahead] + RESOLUTION else None
+
+        return self._flip("neighbours", ahead, behind, overtaker, largest_share)
+
+    def _flip(
+        self,
+        change: Literal["leader", "neighbours"],
+        ahead: int,
+        behind: int,
+        overtaker: Callable[[Floats], int | None],
+        largest_share: float,
+    ) -> Fragility:
+        """Search for the smallest removal that swaps two agents.
+
+        ``overtaker`` takes the ratings without the removed units and returns the agent that is ahead now, or ``None``.
+        """
+        ratings, tried = self.fitted.ratings, 0
+        count: int | None = 0
+        queries: tuple[str, ...] = ()
+        if ratings[ahead] - ratings[behind] > RESOLUTION:
+            removals = self.removal_order(ahead, behind)
+            tried = min(int(removals.number.sum()), int(largest_share * self.units + 1e-9))
+            count = _fewest(
+                lambda count: overtaker(removals.ratings_without(count)) is not None,
+                removals.guess(largest_share),
+                tried,
+            )
+            if count is not None:
+                winner = overtaker(removals.ratings_without(count))
+                behind = behind if winner is None else winner
+                if self._queries and self.cluster is not None:
+                    queries = tuple(self._queries[number] for number in removals.order[:count])
+        agents, share = self.fitted.agents, None if count is None else count / self.units
+        return Fragility(change, agents[ahead], agents[behind], self._unit, self.units, count, share, tried, queries)
 
     def removal_order(self, ahead: int, behind: int) -> _RemovalOrder:
         """Units (games or queries) that favour ``ahead`` over ``behind``, by decreasing influence."""
@@ -327,17 +297,3 @@ class _RemovalOrder(Struct, frozen=True, eq=False):
         before = np.cumsum(self.number) - self.number
         result[self.order] = np.clip(count - before, 0, self.number)
         return result
-
-    def members(self, count: int) -> tuple[int, ...]:
-        """The first ``count`` units: numbers of queries, or row numbers of games (a row of weight 2 appears twice)."""
-        if self.grouped.cluster is not None:
-            return tuple(self.order[:count].tolist())
-        removed, kind = self.left_out(count).astype(np.int64), self.grouped.kind
-        rows = np.flatnonzero(removed[kind] > 0)
-        rows = np.repeat(rows, self.grouped.weights[rows].astype(np.int64))
-        rank = np.zeros(removed.size, np.int64)
-        rank[self.order] = np.arange(self.order.size)
-        rows = rows[np.argsort(rank[kind[rows]], kind="stable")]
-        _, start, length = np.unique(rank[kind[rows]], return_index=True, return_counts=True)
-        nth = np.arange(rows.size) - np.repeat(start, length)
-        return tuple(rows[nth < removed[kind[rows]]].tolist())

@@ -33,7 +33,6 @@ from arena.ratings.games import (
     used,
 )
 from arena.ratings.likelihood import TieModel, pair_counts
-from arena.ratings.pairs import win_matrix
 from arena.ratings.results import MOST_JUDGES, JudgeAgreement, JudgeHealth, JudgePair
 from judges.types import GameOutcome, repeat_of
 from retrieval_eval.stats import Floats, Int32s
@@ -179,8 +178,12 @@ def _coverage(table: VerdictTable) -> float | None:
 
 def _triples(games: Games) -> tuple[int, int]:
     """Number of triples of agents with a winner in every pair, and of circular ones (a beats b beats c beats a)."""
-    wins = win_matrix(games).wins
-    beats = (wins > wins.T).astype(np.float64)
+    pairs = pair_counts(games, ordered=False)
+    beats = np.zeros((pairs.agents, pairs.agents))
+    beats[pairs.a, pairs.b], beats[pairs.b, pairs.a] = (
+        pairs.wins_a[0] > pairs.wins_b[0],
+        pairs.wins_b[0] > pairs.wins_a[0],
+    )
     decided = beats + beats.T
     every = np.trace(decided @ decided @ decided) / 6
     circles = np.trace(beats @ beats @ beats) / 3

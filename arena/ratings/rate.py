@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from arena.present.numbers import SIGNED, listed
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
-from arena.ratings.elo import EloRatings, elo_of, sorted_games
+from arena.ratings.elo import play_all, sorted_games
 from arena.ratings.fragility import fragilities
 from arena.ratings.games import (
     Games,
@@ -28,7 +28,7 @@ from arena.ratings.games import (
 )
 from arena.ratings.health import Lengths, both_orders, fitted_position, judge_agreement, judge_health, of_judge
 from arena.ratings.other_judges import other_judges
-from arena.ratings.pairs import direct_games, win_matrix
+from arena.ratings.pairs import direct_games
 from arena.ratings.ranks import PairTests, compare, competition_ranks, groups, pair_differences, rank_intervals
 from arena.ratings.results import (
     MOST_JUDGES,
@@ -41,6 +41,7 @@ from arena.ratings.results import (
     fewest_queries,
 )
 from judges.errors import InputError
+from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 _ONE_ORDER = (
@@ -154,13 +155,13 @@ def rate_games(
     units = round(float(games.weights.sum())) if unit == "game" else _presence(games)[1]
     order = sorted_games(games) if games.are_whole and settings.tournaments else None
     with ThreadPoolExecutor(1) as elo_thread:  # beside the bootstrap, whose sums leave Python to others
-        elo_future = None if order is None else elo_thread.submit(elo_of, games.agents, order, settings)
+        elo_future = None if order is None else elo_thread.submit(play_all, order, settings)
         resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
         if resampled is not None:
             resampled = replace(resampled, by=unit)
         compared = compare(parts, fitted, resampled, by_query=by_query, level=settings.level, seed=settings.seed)
-        elo_ratings = None if elo_future is None else elo_future.result()
-    agents = _rows(parts, fitted, elo_ratings, resampled, compared, settings=settings)
+        tournaments = None if elo_future is None else elo_future.result()
+    agents = _rows(parts, fitted, tournaments, resampled, compared, settings=settings)
     position_effect = fitted_position(parts, fitted, by_query=by_query, level=settings.level)
     samples_requested = compared is None if settings.intervals == "sandwich" else samples > 0
     sentences = notes(
@@ -190,7 +191,7 @@ def rate_games(
             samples_not_converged=resampled.not_converged if resampled else 0,
         ),
         notes=sentences if position_effect.value is None else (*sentences, _position_note(fitted, position_effect)),
-        fragility=fragilities(parts, fitted, agents, settings, queries, by=by),
+        fragility=fragilities(parts, fitted, [row.agent for row in agents], settings, queries, by=by),
         position_low=position_effect.low,
         position_high=position_effect.high,
         direct=direct_games(parts, settings.level, by_query=by_query),
@@ -228,13 +229,19 @@ def _beyond_place(games: Games, first: str, settings: RatingSettings) -> bool:
 def _rows(
     games: Games,
     fitted: BradleyTerry,
-    elo_ratings: EloRatings | None,
+    tournaments: Floats | None,
     resampled: Bootstrap | None,
     compared: PairTests | None,
     *,
     settings: RatingSettings,
 ) -> tuple[AgentRating, ...]:
-    ratings, matrix, flags = fitted.ratings, win_matrix(games), _flags(games, fitted)
+    ratings, pairs, flags = fitted.ratings, fitted.counts, _flags(games, fitted)
+    wins, losses, ties = (
+        np.bincount(pairs.a, first[0], ratings.size) + np.bincount(pairs.b, second[0], ratings.size)
+        for first, second in ((pairs.wins_a, pairs.wins_b), (pairs.wins_b, pairs.wins_a), (pairs.ties, pairs.ties))
+    )
+    elo = None if tournaments is None else tournaments.mean(axis=0)
+    spread = None if tournaments is None or len(tournaments) < 2 else tournaments.std(axis=0, ddof=1)
     ranks = competition_ranks(ratings)
     different = compared.joint.different if compared else np.zeros((ratings.size, ratings.size), np.bool_)
     letters = groups(ratings, different)
@@ -249,17 +256,15 @@ def _rows(
             rank_low=None if rank_low is None else int(rank_low[i]),
             rank_high=None if rank_high is None else int(rank_high[i]),
             group=letters[i],
-            elo=float(elo_ratings.ratings[i]) if elo_ratings else None,
-            elo_order_sd=float(elo_ratings.order_sd[i])
-            if elo_ratings and np.isfinite(elo_ratings.order_sd[i])
-            else None,
+            elo=None if elo is None else float(elo[i]),
+            elo_order_sd=None if spread is None else float(spread[i]),
             bt=float(ratings[i]),
             bt_low=None if low is None else float(low[i]),
             bt_high=None if high is None else float(high[i]),
-            games=_whole(matrix.games[i].sum()),
-            wins=_whole(matrix.wins[i].sum()),
-            ties=_whole(matrix.ties[i].sum()),
-            losses=_whole(matrix.wins[:, i].sum()),
+            games=_whole(wins[i] + ties[i] + losses[i]),
+            wins=_whole(wins[i]),
+            ties=_whole(ties[i]),
+            losses=_whole(losses[i]),
             flags=flags[name],
         )
         for i, name in enumerate(games.agents)

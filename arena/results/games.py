@@ -36,7 +36,6 @@ from arena.results.outcomes import Coverage
 from arena.store import Store
 from arena.store.bulk import RowColumns
 from judges.types import GameOutcome, Judgment, Verdict, conversations, repeat_name, repeat_of
-from retrieval_eval.data.columns import in_order
 from retrieval_eval.stats import Bools, Floats, Int32s
 from retrieval_eval.stats.repeats import mean_of_repeats
 from retrieval_eval.stats.scores import Gaps, Scores
@@ -331,9 +330,9 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
         rows: columns from ``Store.games``, with ``reason`` if games are scored by preferences.
     """
     rows = rows.in_order_of("position")
-    judges, (judge,) = in_order(rows.texts["judge"])
-    queries, (query,) = in_order(rows.texts["query"])
-    names, sides = in_order(rows.texts["first"], rows.texts["second"])
+    judges, (judge,) = rows.in_order("judge")
+    queries, (query,) = rows.in_order("query")
+    names, sides = rows.in_order("first", "second")
     agents, first, second, repeat = without_repeats(names, *sides)
     a, b, b_first = np.minimum(first, second), np.maximum(first, second), first > second
     limit = len(queries) * len(judges) * len(agents) ** 2
@@ -368,7 +367,7 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
         judge[start],
         slot_outcomes.reshape(-1, 2),
         identical,
-        _preferences(rows, settings, slot, b_first, start.size) if "reason" in rows.texts else np.empty((0, 2)),
+        _preferences(rows, settings, slot, b_first, start.size) if "reason" in rows.names else np.empty((0, 2)),
         clusters or {},
         _causes(rows, row_outcomes, slot, slot_outcomes),
         _consistency(counts, slot_judge, judges) if sampled else {},
@@ -378,27 +377,23 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
 
 
 def _models(rows: RowColumns, settings: StoredSettings) -> dict[str, dict[str, int]]:
-    if "model" not in rows.texts:
+    if "model" not in rows.names:
         return {}
-    judge, model, outcome = (rows.texts[name] for name in ("judge", "model", "outcome"))
-    judged = np.array([name is not None for name in outcome.names], np.bool_)[outcome.codes]
+    judges, models = rows.names["judge"], rows.names["model"]
+    judged = rows.mapped("outcome", lambda name: name is not None) & rows.mapped("judge", settings.hosted.__contains__)
     judged &= rows.numbers["identical"] == 0  # no model was asked
-    judged &= np.array([name in settings.hosted for name in judge.names], np.bool_)[judge.codes]
-    pairs, counts = np.unique(
-        judge.codes[judged].astype(np.int64) * len(model.names) + model.codes[judged], return_counts=True
-    )
+    judge, model = (rows.numbers[name][judged] for name in ("judge", "model"))
+    pairs, counts = np.unique(judge.astype(np.int64) * len(models) + model, return_counts=True)
     by_judge: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        by_judge[str(judge.names[pair // len(model.names)])][str(model.names[pair % len(model.names)])] = count
+        by_judge[str(judges[pair // len(models)])][str(models[pair % len(models)])] = count
     return dict(by_judge)
 
 
 def _row_outcomes(rows: RowColumns) -> NDArray[np.int8]:
-    outcome, cause = rows.texts["outcome"], rows.texts["cause"]
-    failed = np.array([WAITING if name is None else FAILED for name in cause.names], np.int8)[cause.codes]
-    verdict = np.array([NOT_WANTED if name is None else _OUTCOME_CODES[name] for name in outcome.names], np.int8)
-    judged = np.array([name is not None for name in outcome.names], np.bool_)[outcome.codes]
-    return np.where(judged, verdict[outcome.codes], failed).astype(np.int8)
+    failed = rows.mapped("cause", lambda name: WAITING if name is None else FAILED, np.int8)
+    verdict = rows.mapped("outcome", lambda name: NOT_WANTED if name is None else _OUTCOME_CODES[name], np.int8)
+    return np.where(verdict == NOT_WANTED, failed, verdict).astype(np.int8)
 
 
 def _combination_codes(judges: Iterable[str], settings: StoredSettings) -> Int32s:
@@ -434,9 +429,8 @@ def _causes(
     """Number of failed orders of games by cause; among several failed samples, the first decides."""
     failing = np.flatnonzero((row_outcomes == FAILED) & (slot_outcomes[slot] == FAILED))
     _, firsts = np.unique(slot[failing], return_index=True)
-    cause = rows.texts["cause"]
-    counts = Counter(cause.codes[failing[firsts]].tolist())
-    return {str(cause.names[code]): count for code, count in counts.items()}
+    counts = Counter(rows.numbers["cause"][failing[firsts]].tolist())
+    return {str(rows.names["cause"][code]): count for code, count in counts.items()}
 
 
 def _consistency(
@@ -464,15 +458,14 @@ def _preferences(
     rows: RowColumns, settings: StoredSettings, slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
 ) -> Floats:
     """Mean preference for ``a`` over the samples of each order, shape (games, 2), NaN if unknown; (0, 2) if all are."""
-    judge, outcome, reason = (rows.texts[name] for name in ("judge", "outcome", "reason"))
-    probabilistic = [settings.gives_probabilities(str(name)) for name in judge.names]
+    probabilistic = rows.mapped("judge", lambda name: settings.gives_probabilities(str(name)))
     preferred = np.full(slot.size, np.nan)
-    for row, (judge_code, outcome_code, reason_code) in enumerate(
-        zip(judge.codes, outcome.codes, reason.codes, strict=True)
-    ):
-        outcome_json = outcome.names[outcome_code]
-        if probabilistic[judge_code] and outcome_json is not None:
-            value = preference(Judgment("", json.loads(outcome_json), reason.names[reason_code] or "", "", ""))
+    outcomes, reasons = rows.names["outcome"], rows.names["reason"]
+    for row in np.flatnonzero(probabilistic).tolist():
+        outcome = outcomes[rows.numbers["outcome"][row]]
+        if outcome is not None:
+            reason = reasons[rows.numbers["reason"][row]] or ""
+            value = preference(Judgment("", json.loads(outcome), reason, "", ""))
             preferred[row] = np.nan if value is None else value
     known = ~np.isnan(preferred)
     if not known.any():

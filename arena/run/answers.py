@@ -20,9 +20,9 @@ from arena.data.dataset import Dataset
 from arena.data.files import load_files
 from arena.results.replies import require_fit
 from arena.run.agents import OpenedAgents, declared, open_agents
-from arena.run.interrupts import run_to_end, stopping_early
+from arena.run.interrupts import run_to_end
 from arena.run.ledger import Progress, StageSummary, failed
-from arena.run.queue import Claimed, KeyedWant, Queue
+from arena.run.queue import Queue
 from arena.run.recorder import Recorder, recorded
 from arena.store import Store, Wanted
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
@@ -240,12 +240,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
         queue.begin(agent, number)
     queue.put(wants)
     queue.close()
-    try:
-        with stopping_early(stop):
-            await queue.run()
-            await queue.count_rest()
-    finally:
-        await source.opened.close()
+    await queue.finish(queue.run(), stop)
     summaries = {}
     for name, stage in queue.ledger.stages.items():
         summaries[name] = AgentSummary(
@@ -273,9 +268,14 @@ class AnswerOutcome(NamedTuple):
 
 
 class _Request(Struct, frozen=True):
+    """A query to an agent; the fields are those of ``judges.judge.Request``."""
+
     judgment_id: str
-    asked: AgentQuery
+    prompt: AgentQuery
+    want: Wanted
     query: Query
+    known: AnswerOutcome | None = None
+    elsewhere: bool = False
 
 
 _REPLY: Final[ContextVar[str]] = ContextVar("_REPLY")
@@ -383,34 +383,37 @@ class Answers:
         """Counts at the start of a run: all queries to agents, and those with a stored answer."""
         outcomes = self.known(self.wants())
         return StageSummary(
-            len(outcomes), known=sum(known is not None and known.cause is None for _, known in outcomes)
+            len(outcomes), known=sum(each.known is not None and each.known.cause is None for each in outcomes)
         )
 
-    def _keyed(self, wants: Sequence[Wanted]) -> list[KeyedWant]:
-        keyed = []
+    def _requests(self, wants: Sequence[Wanted]) -> list[_Request]:
+        requests = []
         for want in wants:
             query = self.queries[want.query_id]
             asked = AgentQuery.of(self._declared[want.item], query)
-            keyed.append(KeyedWant(want, asked.reply_id, _Request(asked.reply_id, asked, query)))
-        return keyed
+            requests.append(_Request(asked.reply_id, asked, want, query))
+        return requests
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, AnswerOutcome | None]]:
-        keyed = self._keyed(wants)
-        outcomes = self._replies.outcomes([each.request.asked for each in keyed])
-        return [(each, _outcome(outcomes.get(each.request.asked))) for each in keyed]
+    def judged(self, wants: Sequence[Wanted]) -> list[_Request]:  # noqa: ARG002 - every lookup here is quick
+        return []
 
-    def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
+    def known(self, wants: Sequence[Wanted]) -> list[_Request]:
+        requests = self._requests(wants)
+        outcomes = self._replies.outcomes([request.prompt for request in requests])
+        return [replace(request, known=_outcome(outcomes.get(request.prompt))) for request in requests]
+
+    def claimed(self, wants: Sequence[Wanted], tried: Callable[[str], bool]) -> list[_Request]:
         """Look up these replies; claim for this process the ones that need a call. See ``QueueSource``."""
-        keyed = self._keyed(wants[:most])
+        requests = self._requests(wants)
         outcomes, elsewhere = self._replies.claim(
-            [each.judgment_id for each in keyed], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried
+            [each.judgment_id for each in requests], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried
         )
-        here = [each for each in keyed if each.judgment_id not in elsewhere]
-        return Claimed(
-            [(each, _outcome(outcomes.get(each.judgment_id))) for each in here],
-            [each for each in keyed if each.judgment_id in elsewhere],
-            wants[most:],
-        )
+        return [
+            replace(request, elsewhere=True)
+            if request.judgment_id in elsewhere
+            else replace(request, known=_outcome(outcomes.get(request.judgment_id)))
+            for request in requests
+        ]
 
     def to_be_asked(self, known: AnswerOutcome | None) -> bool:
         outcome = None if known is None else known.cause or ANSWERED
@@ -419,8 +422,11 @@ class Answers:
     def is_final(self, known: AnswerOutcome) -> bool:
         return not needs_call(known.cause or ANSWERED, retry_failed=False)
 
+    async def close(self) -> None:
+        await self.opened.close()
+
     def save(self, replies: Sequence[tuple[_Request, ReplyOrFailure]]) -> None:
-        self._replies.save([(request.asked, reply) for request, reply in replies], self.runner)
+        self._replies.save([(request.prompt, reply) for request, reply in replies], self.runner)
 
 
 def _outcome(known: str | None) -> AnswerOutcome | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -21,11 +20,11 @@ from arena.results.replies import with_replies
 from arena.run.agents import open_agents, open_judges
 from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting, waiting_lines
-from arena.run.interrupts import run_to_end, stopping_early
-from arena.run.ledger import Progress, RunSummary, summary_of
+from arena.run.interrupts import run_to_end
+from arena.run.ledger import Progress, RunSummary
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, origin_of, recorded, subject_of
-from arena.run.stage_loop import Begun, Engine
+from arena.run.stage_loop import Engine
 from arena.stages.nuggets import depth_of
 from arena.stages.together import TournamentStages
 from arena.store import Store
@@ -143,8 +142,8 @@ def run(
         begun = {
             stage: {query_id: stages.begin(stage, query_id) for query_id in data.queries} for stage in stages.stages
         }
-        wants = [want for releases in begun.values() for release in releases.values() for want in release.wanted]
-        store.begin(config.name, settings.raw, data, wants)
+        wanted = [want for by_query in begun.values() for wants in by_query.values() for want in wants]
+        store.begin(config.name, settings.raw, data, wanted)
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
             recorder.describe(store, subject_of(settings, data) | {"origin": origin_of(config)})
@@ -153,10 +152,10 @@ def run(
             made = made_from(config, settings.raw, digest, providers)
             assigned = Assigned(store, config.name, made, stages.leads_on)
             lookup = Lookup(config.name, stages, store, judges, recorder.runner, retry_failed, assigned)
-            engine = Engine(lookup, stages, asked, progress)
             stopped = threading.Event()
             stop.tell(stopped.set)
-            summary = run_to_end(_judge(engine, begun, lookup, stop))
+            with _settled_memory():
+                summary = run_to_end(Engine(lookup, stages, asked, progress).run(begun, stop))
             recorder.finish_stages(summary.stages, complete=summary.complete, stopped=stopped.is_set())
             if only is None and not any(stage.left for stage in summary.stages.values()):
                 assigned.keep(recorder.run_id)
@@ -182,18 +181,6 @@ def _awaited(stages: TournamentStages, asked: Collection[Task], summary: RunSumm
         for task in stage.tasks
     )
     return Task.RELEVANCE.value if waiting and Task.RELEVANCE in set(stages.tasks).difference(asked) else ""
-
-
-async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> RunSummary:
-    started, judges = time.perf_counter(), lookup.judges
-    with stopping_early(stop), _settled_memory():
-        try:
-            await engine.run(begun)
-        finally:
-            for judge in judges.values():
-                await judge.close()
-            lookup.store.close()  # here, so that Ctrl-C cannot interrupt it
-    return summary_of(engine.ledger, judges, time.perf_counter() - started, retried=lookup.retry_failed)
 
 
 def stored_settings(stages: TournamentStages, agents: Sequence[StoredAgent] = ()) -> StoredSettings:

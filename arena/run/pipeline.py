@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import Struct
-
 from arena.config.schema import Config
 from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
@@ -16,7 +14,7 @@ from arena.results.ratings import Leaderboard
 from arena.run import judging
 from arena.run.interrupts import interruptible
 from arena.run.ledger import Progress, RunSummary
-from arena.run.preflight import preflight
+from arena.run.preflight import Preflight
 from arena.run.recorder import Recorder, recorded, standings_of
 from arena.stages.queries_config import of_tournament
 from arena.stages.together import TournamentStages
@@ -40,16 +38,6 @@ RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
 """The outcome of one part of a run: of writing queries, of asking agents, or of judging."""
 
 
-class PipelineResult(Struct, frozen=True):
-    """The result of a run: whether it is complete, and the leaderboard.
-
-    The leaderboard is ``None`` if the run ended before judging.
-    """
-
-    complete: bool
-    board: Leaderboard | None
-
-
 def play(
     config: Config,
     progress: Callable[[], AbstractContextManager[Progress]],
@@ -61,8 +49,10 @@ def play(
     wait: bool = True,
     trace: Callable[[CallTrace], None] | None = None,
     data: Dataset | None = None,
-) -> PipelineResult:
+) -> Leaderboard | None:
     """Run the parts of a tournament in order: write queries, ask agents, judge. Stored results are used again.
+
+    Returns the leaderboard; ``None`` if the run ended before judging.
 
     The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
 
@@ -92,11 +82,11 @@ def play(
         if stages and "agents" not in stages:
             raise InputError(f"--ask {next(iter(ask))}: goes with the stage agents; add --stage agents")
     is_ready = config.synth is None and not config.agents
-    checked = preflight(config, data, assume=not is_ready)
+    checked = Preflight(config, data, assume=not is_ready)
     checked.require()
     ready = checked.stages if is_ready else None
     with interruptible(), recorded(config.store, config.name) as recorder:
-        complete, summary = _ask(
+        summary = _ask(
             config,
             progress,
             say,
@@ -109,9 +99,7 @@ def play(
             data=data,
             ready=ready,
         )
-    if summary is None:
-        return PipelineResult(complete, None)
-    return PipelineResult(complete and summary.complete, _store_standings(config, summary.run_id))
+    return None if summary is None else _store_standings(config, summary.run_id)
 
 
 def _ask(
@@ -127,9 +115,9 @@ def _ask(
     trace: Callable[[CallTrace], None] | None,
     data: Dataset | None,
     ready: TournamentStages | None,
-) -> tuple[bool, RunSummary | None]:
-    """Run all parts; returns whether queries and answers are complete, and the summary of judging, if there was any."""
-    complete, agents_run = True, None
+) -> RunSummary | None:
+    """Run all parts; returns the summary of judging, if there was any."""
+    agents_run = None
     if config.synth is not None and (not stages or "synth" in stages):
         from arena.run.queries import synthesise  # late, like the agents: most runs have neither
 
@@ -138,9 +126,8 @@ def _ask(
                 of_tournament(config), display, retry_failed=retry_failed, trace=trace, part_of=recorder
             )
         say(report)
-        complete = report.complete
         if config.lacks_queries:
-            return False, None
+            return None
     if config.agents and (not stages or "agents" in stages):
         from arena.run.answers import run_agents
 
@@ -149,13 +136,12 @@ def _ask(
                 config, display, data, retry_failed=retry_failed, ask=ask, trace=trace, part_of=recorder
             )
         say(agents_run)
-        complete = complete and agents_run.complete
         given_answers = config.data.answers if data is None else data.answers
         if agents_run.interrupted or not (agents_run.answers or given_answers):
-            return False, None
+            return None
     tasks = [task for stage in stages for task in stage_tasks()[stage]]
     if stages and not tasks:
-        return complete, None
+        return None
     declared = None if agents_run is None else agents_run.declared
     if config.agents and data is not None:
         data = judging.load_data(config, declared, data)
@@ -173,7 +159,7 @@ def _ask(
             part_of=recorder,
         )
     say(summary)
-    return complete, summary
+    return summary
 
 
 def _store_standings(config: Config, run_id: str) -> Leaderboard:

@@ -133,7 +133,7 @@ def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, 
     with _stored(config.store) as store:
         planner = Planner(stages, _specs(config), store)
         for stage in stages.stages:
-            planner.walk(want for query_id in data.queries for want in stages.begin(stage, query_id).ready)
+            planner.walk(want for query_id in data.queries for want in stage.ready(stages.begin(stage, query_id)))
     return Plan(planner.rows(), [*stages.assumptions(), *agent_notes(config, agents), *_addresses(config)], agents)
 
 
@@ -155,7 +155,7 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None, stages: Tourna
             made = made_from(config, settings.raw, data.digest(), providers)
             planner.assigned = Assigned(store, config.name, made, stages.leads_on)
         for stage in stages.stages:
-            planner.walk(want for query_id in data.queries for want in stages.begin(stage, query_id).ready)
+            planner.walk(want for query_id in data.queries for want in stage.ready(stages.begin(stage, query_id)))
         rows = planner.rows()
         to_come = _to_come(config, data)
         most = _at_most(config, opened) if to_come else None

@@ -81,7 +81,7 @@ class Planner:
                 if self._stages.leads_on(want.task):
                     asked = prompt if to_be_asked(known) else None
                     result = known if asked is None else self._stages.stand_in(want, asked)
-                    queue.extend(self._stages.after(want, result).ready if result is not None else ())
+                    queue.extend(self._stages.after(want, result) if result is not None else ())
 
     def count(self, wants: Iterable[Wanted]) -> list[tuple[Wanted, Prompt | None, Result | None]]:
         """Count these planned judgments; returns each with its prompt and its stored result, as far as they exist."""

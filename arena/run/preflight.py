@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from arena.config.schema import Config
 from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
@@ -25,8 +23,8 @@ from judges.types import Task
 from retrieval_eval.data.trec import read_recordings
 
 
-class Preflight(Struct):
-    """Results of the checks before a run.
+class Preflight:
+    """Checks everything that a configuration names: store, other outputs, judges, agents, data, prompts and settings.
 
     Attributes:
         faults: errors by what was checked, such as ``judge strong``; errors in data or settings of stages have the key
@@ -36,10 +34,20 @@ class Preflight(Struct):
         opened: the opened agents; ``None`` if the configuration has none.
     """
 
-    faults: dict[str, RagleagueError] = field(default_factory=dict)
-    data: Dataset | None = None
-    stages: TournamentStages | None = None
-    opened: OpenedAgents | None = None
+    def __init__(self, config: Config, data: Dataset | None = None, *, assume: bool = True) -> None:
+        """``data`` replaces the dataset from the configured files; ``assume`` is as in ``TournamentStages``."""
+        self.faults: dict[str, RagleagueError] = {}
+        self.data = data
+        self.stages: TournamentStages | None = None
+        self.opened: OpenedAgents | None = None
+        self._check("store", lambda: _check_store(config))
+        asked = config.judges_asked()
+        if config.synth is not None:
+            self._check("synth", lambda: _check_synth(config))
+        for name in asked:
+            self._check(f"judge {name}", lambda name=name: _check_judge(config, name))  # type: ignore[misc]
+        if not config.lacks_queries and not self.faults.keys() & {f"judge {name}" for name in asked if config.agents}:
+            self._check("data", lambda: self._check_data(config, assume=assume))
 
     @property
     def only_judges(self) -> bool:
@@ -50,11 +58,28 @@ class Preflight(Struct):
         for fault in self.faults.values():
             raise fault
 
-    def check(self, at: str, check: Callable[[], None]) -> None:
+    def _check(self, at: str, check: Callable[[], None]) -> None:
         try:
             check()
         except RagleagueError as fault:
             self.faults[at] = fault
+
+    def _check_data(self, config: Config, *, assume: bool) -> None:
+        try:
+            if config.agents:
+                self.opened = open_agents(config)
+            if self.data is None or config.agents:
+                self.data = load_data(config, None if self.opened is None else self.opened.declared, self.data)
+            self.stages = TournamentStages(config, self.data, assume=assume)
+            self.stages.check(complete=not config.agents)
+        except InputError as fault:
+            raise _placed(config, fault) from fault
+        if config.retrieval is not None and config.retrieval.measures is not None:
+            check_measures(config.retrieval.measures, self.data)
+        known = {*self.data.agents, *config.agents}
+        for name in config.families:
+            if name not in known:
+                raise ConfigError(f"{config.at(f'families.{name}')}: no agent is named {name!r}{nearest(name, known)}")
 
 
 def _placed(config: Config, fault: InputError) -> InputError:
@@ -75,23 +100,6 @@ def _placed(config: Config, fault: InputError) -> InputError:
     return fault
 
 
-def preflight(config: Config, data: Dataset | None = None, *, assume: bool = True) -> Preflight:
-    """Check everything that a configuration names: store and other outputs, judges, agents, data, prompts and settings.
-
-    ``data`` replaces the dataset from the configured files; ``assume`` is as in ``TournamentStages``.
-    """
-    report = Preflight(data=data)
-    report.check("store", lambda: _check_store(config))
-    asked = config.judges_asked()
-    if config.synth is not None:
-        report.check("synth", lambda: _check_synth(config))
-    for name in asked:
-        report.check(f"judge {name}", lambda name=name: _check_judge(config, name))  # type: ignore[misc]
-    if not config.lacks_queries and not report.faults.keys() & {f"judge {name}" for name in asked if config.agents}:
-        report.check("data", lambda: _check_data(config, report, assume=assume))
-    return report
-
-
 def _check_judge(config: Config, name: str) -> None:
     spec = config.judges[name]
     if runs_on_workers(config.executor, spec):  # workers have separate keys and models
@@ -102,24 +110,6 @@ def _check_judge(config: Config, name: str) -> None:
         place = config.at(f"judges.{name}")
         problem = str(error).removeprefix(f"judges.{name}: ")
         raise ConfigError(f"{place}: {problem}") from error
-
-
-def _check_data(config: Config, report: Preflight, *, assume: bool) -> None:
-    try:
-        if config.agents:
-            report.opened = open_agents(config)
-        if report.data is None or config.agents:
-            report.data = load_data(config, None if report.opened is None else report.opened.declared, report.data)
-        report.stages = TournamentStages(config, report.data, assume=assume)
-        report.stages.check(complete=not config.agents)
-    except InputError as fault:
-        raise _placed(config, fault) from fault
-    if config.retrieval is not None and config.retrieval.measures is not None:
-        check_measures(config.retrieval.measures, report.data)
-    known = {*report.data.agents, *config.agents}
-    for name in config.families:
-        if name not in known:
-            raise ConfigError(f"{config.at(f'families.{name}')}: no agent is named {name!r}{nearest(name, known)}")
 
 
 def _check_synth(config: Config) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import statistics
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -17,7 +16,7 @@ from msgspec import Struct, field
 from arena.config.schema import SynthSection
 from arena.data.corpus import CorpusReading
 from arena.data.dataset import Dataset
-from arena.run.interrupts import run_to_end, stopping_early
+from arena.run.interrupts import run_to_end
 from arena.run.ledger import Progress, RunSummary, summary_of
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
@@ -217,15 +216,8 @@ class _Rounds:
         self._changed = asyncio.Event()
 
     async def run(self, wants: Sequence[Wanted], stop: Stop) -> RunSummary:
-        started, judges = time.perf_counter(), self._lookup.judges
-        try:
-            with stopping_early(stop):
-                await self._queue.run(self._drive(wants))
-        finally:
-            for judge in judges.values():
-                await judge.close()
-        seconds = time.perf_counter() - started
-        return summary_of(self._queue.ledger, judges, seconds, retried=self._lookup.retry_failed)
+        seconds, lookup = await self._queue.finish(self._queue.run(self._drive(wants)), stop), self._lookup
+        return summary_of(self._queue.ledger, lookup.judges, seconds, retried=lookup.retry_failed)
 
     async def _drive(self, wants: Sequence[Wanted]) -> None:
         while wants:

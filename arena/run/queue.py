@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.run.assigned import Assigned
+from arena.run.interrupts import stopping_early
 from arena.run.ledger import Ledger, Progress, failed
-from arena.run.writer import MOST_OPEN, Claims, Writer, write_while
+from arena.run.writer import MOST_OPEN, Claims, Writer
 from arena.stages.base import Stage
 from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import ReplyError, to_be_asked
 from judges.identity import judgment_id
-from judges.judge import Judge, Request, Respondent, judge_all, read_again
+from judges.judge import Judge, Request, RequestSource, Respondent, Stop, read_again
 from judges.types import JudgeFailure, Judgment, Task
 
 _FEWEST, _USUAL = 16, 64
@@ -45,32 +57,11 @@ _LEAST_OPEN = 16
 _Judged: TypeAlias = tuple[Any, Any]
 
 
-class KeyedWant(Struct, frozen=True):
-    """A planned judgment with its id; ``request`` is ``None`` if no call is needed."""
-
-    want: Wanted
-    judgment_id: str
-    request: Any
-
-
-class Claimed(NamedTuple):
-    """Planned judgments after a lookup in the store, by which process may ask for them.
-
-    Attributes:
-        here: judgments that have a stored result, or that this process has claimed.
-        elsewhere: judgments that another process is asking for.
-        later: judgments that were not looked up.
-    """
-
-    here: list[tuple[KeyedWant, Any]]
-    elsewhere: list[KeyedWant]
-    later: Sequence[Wanted] = ()
-
-
 class QueueSource(Protocol):
     """What a queue needs to ask for results: either judges for judgments, or agents for replies.
 
-    Results have ``calls`` and ``cost_usd``, and a ``cause`` if they are failures; requests have a ``judgment_id``.
+    Results have ``calls`` and ``cost_usd``, and a ``cause`` if they are failures; requests have the fields of
+    ``judges.judge.Request``.
     """
 
     @property
@@ -84,17 +75,18 @@ class QueueSource(Protocol):
         """The entry in the store for this process, under which it claims judgments."""
         ...
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, Any]]:
-        """The stored results of these planned judgments; claims nothing. Thread-safe."""
+    def judged(self, wants: Sequence[Wanted]) -> list[Any]:
+        """Requests with results for those of these planned judgments that are stored, as far as it is quickly seen."""
         ...
 
-    def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
+    def known(self, wants: Sequence[Wanted]) -> list[Any]:
+        """Requests for these planned judgments with their stored results; claims nothing. Thread-safe."""
+        ...
+
+    def claimed(self, wants: Sequence[Wanted], tried: Callable[[str], bool]) -> list[Any]:
         """Look up these planned judgments; claim for this process the ones that need a call.
 
-        Args:
-            wants: the planned judgments to look up.
-            most: maximum number of judgments that may be claimed; the others are returned as ``later``.
-            tried: function that says whether this run has already tried a judgment, which is then not claimed again.
+        ``tried`` says whether this run has already tried a judgment, which is then not claimed again.
         """
         ...
 
@@ -105,6 +97,8 @@ class QueueSource(Protocol):
         ...
 
     def save(self, results: Sequence[tuple[Any, Any]]) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class Lookup(Struct, frozen=True):
@@ -118,45 +112,40 @@ class Lookup(Struct, frozen=True):
     retry_failed: bool
     assigned: Assigned | None = None
 
-    def identified(self, wants: Iterable[Wanted]) -> list[KeyedWant]:
-        """These planned judgments with their ids; skips those whose prompt needs labels that do not exist yet."""
-        entries: list[KeyedWant] = []
+    def identified(self, wants: Iterable[Wanted]) -> list[Request]:
+        """Requests for these planned judgments; skips those whose prompt needs labels that do not exist yet."""
+        requests: list[Request] = []
         for want in wants:
             if (ident := self.stages.free(want)) is not None:
-                entries.append(KeyedWant(want, ident, None))
+                requests.append(Request(ident, None, want=want))
             elif (prompt := self.stages.prompt(want)) is not None:
                 provider = self.judges[want.judge].provider
                 ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
-                entries.append(KeyedWant(want, ident, Request(ident, prompt)))
-        return entries
+                requests.append(Request(ident, prompt, want=want))
+        return requests
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, Result | None]]:
+    def judged(self, wants: Sequence[Wanted]) -> list[Request]:
+        """The stored judgments among these, by the ids that an earlier run recorded, without rendering prompts."""
+        judged = {} if self.assigned is None else self.assigned.judged(wants)
+        return [Request(ident, None, judgment, want) for want, (ident, judgment) in judged.items()]
+
+    def known(self, wants: Sequence[Wanted]) -> list[Request]:
         """The stored results of these planned judgments; records the judgments' ids, but claims nothing."""
-        judged = self._judged(wants)
-        entries = self.identified(want for want in wants if want not in judged)
-        self.store.assign(self.tournament, [(entry.want, entry.judgment_id) for entry in entries])
-        known = self.store.results([entry.judgment_id for entry in entries])
-        rest = [(entry, self._parsed_anew(entry, known.get(entry.judgment_id))) for entry in entries]
-        return [*_without_request(judged), *rest]
+        judged = self.judged(wants)
+        requests = self.identified(_without(wants, judged))
+        self.store.assign(self.tournament, [(request.want, request.judgment_id) for request in requests])
+        known = self.store.results([request.judgment_id for request in requests])
+        return [*judged, *(self._with_result(request, known) for request in requests)]
 
-    def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
+    def claimed(self, wants: Sequence[Wanted], tried: Callable[[str], bool]) -> list[Request]:
         """Look up these planned judgments; claim for this process the ones that need a call. See ``QueueSource``."""
-        judged = self._judged(wants)
-        rest = [want for want in wants if want not in judged]
-        entries = self.identified(rest[:most])
-        pairs = [(entry.want, entry.judgment_id) for entry in entries]
+        requests = self.identified(wants)
+        pairs = [(request.want, request.judgment_id) for request in requests]
         known, elsewhere = self.store.claim(self.tournament, pairs, self.runner, self.to_be_asked, tried)
-        entries = [_with_failure(entry, known.get(entry.judgment_id)) for entry in entries]
-        here = [
-            (entry, self._parsed_anew(entry, known.get(entry.judgment_id)))
-            for entry in entries
-            if entry.judgment_id not in elsewhere
+        return [
+            replace(request, elsewhere=True) if request.judgment_id in elsewhere else self._with_result(request, known)
+            for request in requests
         ]
-        theirs = [entry for entry in entries if entry.judgment_id in elsewhere]
-        return Claimed([*_without_request(judged), *here], theirs, rest[most:])
-
-    def _judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
-        return {} if self.assigned is None else self.assigned.judged(wants)
 
     def to_be_asked(self, known: Result | None) -> bool:
         return to_be_asked(known) or (self.retry_failed and isinstance(known, JudgeFailure))
@@ -164,50 +153,51 @@ class Lookup(Struct, frozen=True):
     def is_final(self, known: Result) -> bool:
         return not to_be_asked(known)
 
-    def _parsed_anew(self, entry: KeyedWant, known: Result | None) -> Result | None:
-        """Parse a stored reply again that was rejected: if it is valid now, it becomes a judgment without a call."""
-        if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.request is None:
-            return known
-        try:
-            reply = read_again(entry.request.prompt, (*known.rejected, known.reply or ""))
-        except ReplyError:
-            return known
-        judgment = Judgment(
-            known.judgment_id,
-            reply.outcome,
-            reply.reason,
-            known.reply or "",
-            known.model,
-            known.usage,
-            known.calls,
-            known.latency_s,
-            known.cost_usd,
-            known.rejected,
-        )
-        self.store.save([_labelled(entry.request, judgment)])
-        return judgment
+    def _with_result(self, request: Request, results: Mapping[str, Result]) -> Request:
+        """The request with its stored result.
+
+        A stored reply that was rejected is parsed again: if it is valid now, it becomes a judgment without a call.
+        """
+        known = results.get(request.judgment_id)
+        if isinstance(known, JudgeFailure) and known.cause == "contract" and request.prompt is not None:
+            with suppress(ReplyError):
+                reply = read_again(request.prompt, (*known.rejected, known.reply or ""))
+                known = Judgment(
+                    known.judgment_id,
+                    reply.outcome,
+                    reply.reason,
+                    known.reply or "",
+                    known.model,
+                    known.usage,
+                    known.calls,
+                    known.latency_s,
+                    known.cost_usd,
+                    known.rejected,
+                )
+                self.store.save([_labelled(request, known)])
+        return request if known is None else replace(request, known=known)
+
+    async def close(self) -> None:
+        for judge in self.judges.values():
+            await judge.close()
+        self.store.close()  # here, so that Ctrl-C cannot interrupt it
 
     def save(self, results: Sequence[tuple[Request, Result]]) -> None:
         self.store.save([_labelled(*each) for each in results], self.runner)
 
 
-def _without_request(judged: Mapping[Wanted, tuple[str, Judgment]]) -> Iterator[tuple[KeyedWant, Judgment]]:
-    return ((KeyedWant(want, ident, None), judgment) for want, (ident, judgment) in judged.items())
-
-
-def _with_failure(entry: KeyedWant, known: Result | None) -> KeyedWant:
-    """The entry with its stored failure in its request, if only ``retry_failed`` lets a run retry this failure."""
-    if entry.request is None or not isinstance(known, JudgeFailure) or to_be_asked(known):
-        return entry
-    return replace(entry, request=replace(entry.request, before=known))
+def _without(wants: Sequence[Wanted], judged: Sequence[Request]) -> list[Wanted]:
+    known = {request.want for request in judged}
+    return [want for want in wants if want not in known]
 
 
 def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
     """A result with the task and the label of its prompt, as the store saves it."""
+    assert request.prompt is not None
     return request.prompt.task, f"{request.prompt.name}@{request.prompt.version}", result
 
 
-class _JudgeQueue:
+class _JudgeQueue(RequestSource):
     """One judge's queue: takes planned judgments, and returns requests with rendered prompts for the missing ones.
 
     It counts judgments that already have a stored result. It renders only a few requests in advance, so that memory
@@ -342,27 +332,29 @@ class _JudgeQueue:
 
     async def _look_up(self, wants: list[Wanted], most: int) -> None:
         losses = self._claims.losses
-        here, elsewhere, later = await asyncio.to_thread(self._lookup.claimed, wants, most, self._tried)
+        requests = await asyncio.to_thread(self._lookup.judged, wants)
+        rest = _without(wants, requests)
+        if rest:
+            requests += await asyncio.to_thread(self._lookup.claimed, rest[:most], self._tried)
         if self._claims.losses > losses:  # the claims just made may be among them
             self._wants.extendleft(reversed(wants))
             return
-        self._wants.extendleft(reversed(later))
-        self._elsewhere += [entry.want for entry in elsewhere]
-        for entry, known in here:
-            if known is not None and not failed(known):
-                self._ledger.count(entry.want, "known", known)
-            elif known is not None and (entry.judgment_id in self._awaited or not self._lookup.to_be_asked(known)):
-                self._ledger.count(
-                    entry.want, "failed", known
-                )  # another process has just failed, or failures are not retried
-            elif entry.request is not None and self._ledger.is_first(entry.want, entry.judgment_id):
-                self._ready.append(entry.request)
-        self._awaited.update(entry.judgment_id for entry in elsewhere)
-        self._all_known = not elsewhere and all(known is not None for _, known in here)
+        self._wants.extendleft(reversed(rest[most:]))
+        for request in requests:
+            known, ident = request.known, request.judgment_id
+            if request.elsewhere:
+                self._elsewhere.append(request.want)
+                self._awaited.add(ident)
+            elif known is not None and not failed(known):
+                self._ledger.count(request.want, "known", known)
+            elif known is not None and (ident in self._awaited or not self._lookup.to_be_asked(known)):
+                self._ledger.count(request.want, "failed", known)  # just failed elsewhere, or failures are not retried
+            elif request.prompt is not None and self._ledger.is_first(request.want, ident):
+                self._ready.append(request)
+        self._all_known = all(request.known is not None for request in requests)
         self._portion = _KNOWN if self._all_known else _ASKED
-        if len(here) + len(elsewhere) + len(later) < len(wants):
-            entries = [*elsewhere, *(entry for entry, _ in here)]
-            self._left_out(set(wants).difference(later, (entry.want for entry in entries)))
+        if left_out := set(wants).difference(rest[most:], (request.want for request in requests)):
+            self._left_out(left_out)
         if self.over:  # the judge stopped during the lookup
             self._give_back()
         self._changed.set()
@@ -429,7 +421,8 @@ class Queue:
     async def run(self, beside: Coroutine[None, None, None] | None = None) -> None:
         """Get results until ``close`` was called and no planned judgment is left, or until all judges have halted.
 
-        The coroutine ``beside`` runs at the same time and may add judgments; it must end when all judges have.
+        The coroutine ``beside`` runs at the same time and may add judgments; it must end when all judges have. In the
+        end, stored results of judgments that were not sent are counted.
         """
         in_flight = sum(judge.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
@@ -438,22 +431,34 @@ class Queue:
             lambda judged: judged[1].calls,
             min(MOST_OPEN, max(_LEAST_OPEN, in_flight)),
         )
-        await write_while(self._claims, writer, self._judge(writer, beside))
+        await writer.run(self._claims, self._judge(writer.put, beside))
+        await self.count_rest()
 
-    async def _judge(self, writer: Writer[_Judged], beside: Coroutine[None, None, None] | None) -> None:
-        async def put(_judge: str, request: Any, result: Any) -> None:
-            await writer.put((request, result))
-
+    async def _judge(
+        self, put: Callable[[_Judged], Awaitable[None]], beside: Coroutine[None, None, None] | None
+    ) -> None:
         async with asyncio.TaskGroup() as group:
             if beside is not None:
                 group.create_task(beside)
-            await judge_all(self._queues, self.lookup.judges, put)
-            await writer.finish()
+            for name, queue in self._queues.items():
+                group.create_task(queue.serve(self.lookup.judges[name], lambda *judged: put(judged)))
+
+    async def finish(self, work: Awaitable[None], stop: Stop) -> float:
+        """Await ``work``, which uses this queue, unless the user stops it; close the source, and return the seconds."""
+        started = time.perf_counter()
+        try:
+            with stopping_early(stop):
+                await work
+        finally:
+            await self.lookup.close()
+        return time.perf_counter() - started
 
     async def count_rest(self, *, halted: bool = False) -> None:
         """Count stored results of judgments that were not sent; with ``halted``, only those of judges that halted."""
-        queues = [each for each in self._queues.values() if each.over or not halted]
-        await self.count_known([want for each in queues for want in await each.rest()])
+        left: list[Wanted] = []
+        for queue in self._queues.values():
+            left += await queue.rest() if queue.over or not halted else []
+        await self.count_known(left)
 
     async def count_known(self, wants: Sequence[Wanted]) -> None:
         async for want, known in self._looked_up(wants):
@@ -475,5 +480,5 @@ class Queue:
         There may be a hundred thousand, so it looks them up in chunks; between chunks the event loop can handle Ctrl-C.
         """
         for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
-            for entry, known in await asyncio.to_thread(self.lookup.known, chunk):
-                yield entry.want, known
+            for request in await asyncio.to_thread(self.lookup.known, chunk):
+                yield request.want, request.known

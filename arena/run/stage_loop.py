@@ -9,18 +9,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from arena.run.ledger import Ledger, Progress
+from arena.run.ledger import Progress, RunSummary, summary_of
 from arena.run.queue import Lookup, Queue
-from arena.stages.base import Release, TournamentStage
+from arena.stages.base import TournamentStage
 from arena.stages.together import TournamentStages
 from arena.store import Result, Wanted, chunks
 from arena.store.runs import Runs
+from judges.judge import Stop
 from judges.types import Task
 
 _BLOCK = 256
 """Number of planned judgments in a block; several runners shuffle the blocks, but not the judgments in them."""
 
-Begun: TypeAlias = Mapping[TournamentStage, Mapping[str, Release]]
+Begun: TypeAlias = Mapping[TournamentStage, Mapping[str, Sequence[Wanted]]]
 """The judgments planned from the start, by stage and query id."""
 
 
@@ -35,39 +36,39 @@ class Engine:
     def __init__(self, lookup: Lookup, stages: TournamentStages, asked: Collection[Task], progress: Progress) -> None:
         self._lookup, self._stages, self._asked = lookup, stages, asked
         self._queue = Queue(lookup, progress, self._settled, self._judge_ended, self._left_out)
-        self._held: defaultdict[str, list[tuple[TournamentStage, Release]]] = defaultdict(list)
+        self._held: defaultdict[str, list[tuple[TournamentStage, Sequence[Wanted]]]] = defaultdict(list)
         self._not_asked: list[Wanted] = []
-        self._released: list[Release] = []
+        self._planned: list[Wanted] = []
+        self._ready: list[Wanted] = []
         self._results: list[tuple[Wanted, Result]] = []
         self._open: defaultdict[Task, set[Wanted]] = defaultdict(set)
         self._ended: set[str] = set()
         self._changed = asyncio.Event()
 
-    @property
-    def ledger(self) -> Ledger:
-        return self._queue.ledger
-
-    async def run(self, begun: Begun) -> None:
+    async def run(self, begun: Begun, stop: Stop) -> RunSummary:
         """Make the judgments that the stages plan from the start, and those that their results lead to."""
-        wanted = Counter(want.task for releases in begun.values() for each in releases.values() for want in each.wanted)
+        seconds, lookup = await self._queue.finish(self._run(begun), stop), self._lookup
+        return summary_of(self._queue.ledger, lookup.judges, seconds, retried=lookup.retry_failed)
+
+    async def _run(self, begun: Begun) -> None:
+        wanted = Counter(want.task for by_query in begun.values() for wants in by_query.values() for want in wants)
         for task in self._stages.tasks:
             if task in self._asked:
                 self._queue.begin(task, wanted[task], self._stages.of(task).most().get(task))
-        for stage, releases in begun.items():
-            await self._begin(stage, releases)
+        for stage, by_query in begun.items():
+            await self._begin(stage, by_query)
         await self._queue.run(self._drive())
-        await self._queue.count_rest()
         await self._follow()
         await self._queue.known(self._not_asked)
 
-    async def _begin(self, stage: TournamentStage, releases: Mapping[str, Release]) -> None:
+    async def _begin(self, stage: TournamentStage, by_query: Mapping[str, Sequence[Wanted]]) -> None:
         """Queue the first judgments of a stage, or hold those of a query back until its documents have labels."""
         ready: list[Wanted] = []
-        for query_id, release in releases.items():
-            if stage.waits_for_labels and (self._stages.labels.is_open(query_id) or not release.ready):
-                self._held[query_id].append((stage, release))
+        for query_id, wants in by_query.items():
+            if stage.waits_for_labels and (self._stages.labels.is_open(query_id) or not wants):
+                self._held[query_id].append((stage, wants))
             else:
-                ready += release.ready
+                ready += stage.ready(wants)
         self._put(self._in_runner_order([want for want in ready if want.task in self._asked]))
         not_asked = [want for want in ready if want.task not in self._asked]
         self._not_asked += [want for want in not_asked if not stage.leads_on(want.task)]
@@ -127,7 +128,7 @@ class Engine:
                 if self._results:
                     continue
                 labels.complete = True  # this run cannot supply the missing labels
-                self._released += await asyncio.to_thread(self._unhold, list(self._held))
+                await asyncio.to_thread(self._unhold, list(self._held))
             elif any(self._open.values()):
                 self._changed.clear()
                 await self._changed.wait()
@@ -137,38 +138,38 @@ class Engine:
 
     async def _follow(self) -> None:
         """Queue the judgments that new results lead to, until there is no new result."""
-        while self._results or self._released:
+        while self._results or self._ready:
             results, self._results = self._results, []
-            released, self._released = self._released, []
-            released += await asyncio.to_thread(self._after, results)
+            await asyncio.to_thread(self._after, results)
             for want, _ in results:
                 self._open[want.task].discard(want)
-            await self._put_releases(released)
+            await self._put_ready()
 
-    def _after(self, results: Sequence[tuple[Wanted, Result]]) -> list[Release]:
-        """The judgments that these results lead to, and those held back until now.
+    def _after(self, results: Sequence[tuple[Wanted, Result]]) -> None:
+        """Collect the judgments that these results lead to, and those held back until now.
 
         Judgments on a query are held back until all its documents have labels.
         """
-        released = [self._stages.after(want, result) for want, result in results]
+        for want, result in results:
+            wants = self._stages.after(want, result)
+            self._ready += wants
+            self._planned += [each for each in wants if each.task not in self._stages.of(each.task).in_turn]
         labelled = dict.fromkeys(want.query_id for want, _ in results if want.task is Task.RELEVANCE)
-        complete = [query_id for query_id in labelled if not self._stages.labels.is_open(query_id)]
-        return [*released, *self._unhold(complete)]
+        self._unhold(query_id for query_id in labelled if not self._stages.labels.is_open(query_id))
 
-    def _unhold(self, query_ids: Iterable[str]) -> list[Release]:
-        held = [(query_id, *each) for query_id in query_ids for each in self._held.pop(query_id, ())]
-        return [
-            Release(ready=release.ready) if release.ready else self._stages.begin(stage, query_id)
-            for query_id, stage, release in held
-        ]
+    def _unhold(self, query_ids: Iterable[str]) -> None:
+        for query_id in query_ids:
+            for stage, held in self._held.pop(query_id, ()):
+                wants = held or self._stages.begin(stage, query_id)
+                self._planned += [] if held else wants
+                self._ready += stage.ready(wants)
 
-    async def _put_releases(self, releases: Sequence[Release]) -> None:
-        wanted = [want for each in releases for want in each.wanted]
-        if wanted:
-            await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, wanted)
-        for task, number in Counter(want.task for want in wanted if want.task in self._asked).items():
-            self.ledger.want(task, number)
-        ready = [want for each in releases for want in each.ready]
+    async def _put_ready(self) -> None:
+        planned, ready, self._planned, self._ready = self._planned, self._ready, [], []
+        if planned:
+            await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, planned)
+        for task, number in Counter(want.task for want in planned if want.task in self._asked).items():
+            self._queue.ledger.want(task, number)
         asked = [want for want in ready if want.task in self._asked]
         self._put([want for want in asked if want.judge not in self._ended])
         await self._queue.count_known([want for want in asked if want.judge in self._ended])

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from arena.store import Store, runners
 from arena.store.runners import Runner
@@ -89,33 +89,31 @@ class Writer(Generic[Entry]):
         self._enough.set()
         await self._arrived.join()
 
+    async def run(self, claims: Claims, work: Coroutine[None, None, None]) -> None:
+        """Run ``work``, which puts results, and send heartbeats until every result is committed."""
+        try:
+            await claims.begin()
+            await self._run(claims, work)
+        finally:
+            work.close()  # in case it never started
+            with contextlib.suppress(
+                StoreError
+            ):  # that error is raised already, and a silent runner's claims are released anyway
+                claims.release()
 
-async def write_while(claims: Claims, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
-    """Run ``work``, which puts results into the writer, and send heartbeats until every result is committed."""
-    try:
-        await claims.begin()
-        await _write_while(claims, writer, work)
-    finally:
-        work.close()  # in case it never started
-        with contextlib.suppress(
-            StoreError
-        ):  # that error is raised already, and a silent runner's claims are released anyway
-            claims.release()
-
-
-async def _write_while(claims: Claims, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
-    try:
-        async with asyncio.TaskGroup() as group:
-            endless = [group.create_task(writer.work()), group.create_task(claims.beat_forever())]
-            await work
-            await writer.finish()
-            for task in endless:
-                task.cancel()
-    except BaseException as problem:
-        lost = writer.rescue()
-        if lost and (error := _store_error(problem)) is not None:
-            raise type(error)(f"{error}; replies that arrived but could not be stored: {lost}") from problem
-        raise
+    async def _run(self, claims: Claims, work: Coroutine[None, None, None]) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                endless = [group.create_task(self.work()), group.create_task(claims.beat_forever())]
+                await work
+                await self.finish()
+                for task in endless:
+                    task.cancel()
+        except BaseException as problem:
+            lost = self.rescue()
+            if lost and (error := _store_error(problem)) is not None:
+                raise type(error)(f"{error}; replies that arrived but could not be stored: {lost}") from problem
+            raise
 
 
 def _store_error(problem: BaseException) -> StoreError | None:

@@ -6,6 +6,7 @@ On each query all cheats play against the same agent, in both orders; the agents
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -13,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from arena.calibration.cheats import CANARIES
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, RelevanceLabels, TournamentStage
+from arena.stages.base import RelevanceLabels, TournamentStage
 from arena.store import IDENTICAL, Wanted
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
@@ -61,15 +62,15 @@ class AuditStage(TournamentStage):
         self._options = PairwiseOptions(self._rules.documents.options(), self._rules.citations, self._rules.factors)
         self._opponents = _opponents(data)
 
-    def first(self, query_id: str) -> Release:
+    def first(self, query_id: str) -> Sequence[Wanted]:
         agent = self._opponents.get(query_id)
-        return Release.all(
+        return [
             Wanted(AUDIT, judge, query_id, canary, agent, order)
             for judge in self._section.judge
             for canary in self._section.canaries
             for order in ("ab", "ba")
             if agent is not None
-        )
+        ]
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt for comparing a cheat with an agent's answer, as in a game; shows the agent's documents."""

@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.judging import ReferencesSection
@@ -31,24 +30,6 @@ def answering(data: Dataset) -> dict[str, list[str]]:
     return present
 
 
-class Release(Struct, frozen=True):
-    """Judgments that a stage plans at the start, or because of a result.
-
-    Attributes:
-        wanted: judgments that are planned from now on.
-        ready: judgments from this or an earlier release that can be made now.
-    """
-
-    wanted: Sequence[Wanted] = ()
-    ready: Sequence[Wanted] = ()
-
-    @classmethod
-    def all(cls, wants: Iterable[Wanted]) -> Release:
-        """A release of newly planned judgments that can all be made at once."""
-        wants = tuple(wants)
-        return cls(wants, wants)
-
-
 class Stage:
     """One way of judging. Runs and plans call a stage's methods; a stage itself never uses the store or a judge.
 
@@ -57,12 +38,15 @@ class Stage:
         waits_for_labels: whether a query's judgments are made only after its documents have relevance labels.
         leading: the tasks whose results may lead to further judgments, and are passed to ``after``.
         written_once: tasks that write texts; they are done once even if the judge takes several samples.
+        in_turn: tasks whose judgments on a query are all planned by ``first``, but made one after another: ``after``
+            returns the next one.
     """
 
     templates: Mapping[str, PromptTemplate]
     waits_for_labels: bool = False
     leading: Collection[Task] = ()
     written_once: Collection[Task] = ()
+    in_turn: Collection[Task] = ()
 
     @property
     def tasks(self) -> Sequence[Task]:
@@ -71,16 +55,20 @@ class Stage:
     def leads_on(self, task: Task) -> bool:
         return task in self.leading
 
-    def first(self, query_id: str) -> Release:
+    def first(self, query_id: str) -> Sequence[Wanted]:
         """The judgments on a query that are planned from the start.
 
         Empty if they depend on relevance labels that are missing; a run calls again once the labels exist.
         """
         raise NotImplementedError
 
-    def after(self, want: Wanted, result: Result) -> Release:  # noqa: ARG002 - for stages that lead on
-        """The further judgments that this result leads to; the result may be a failure."""
-        return Release()
+    def ready(self, first: Sequence[Wanted]) -> Sequence[Wanted]:
+        """Those of a query's first judgments that can be made at once."""
+        return first[:1] if first and first[0].task in self.in_turn else first
+
+    def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:  # noqa: ARG002 - for stages that lead on
+        """The judgments that can be made because of this result, which may be a failure."""
+        return ()
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt for a planned judgment; ``None`` as long as results that it shows are missing."""
@@ -247,7 +235,7 @@ class TournamentStage(Stage):
 
     def check(self) -> None:
         """Find errors in the stage's settings and prompts before any call."""
-        self._try_prompt(want for query_id in self.data.queries for want in self.first(query_id).ready)
+        self._try_prompt(want for query_id in self.data.queries for want in self.first(query_id))
 
     def _try_prompt(self, wants: Iterable[Wanted]) -> None:
         """Render the first prompt if the user wrote a template, to find errors in it; packaged templates have tests."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from arena.config.judging import CriteriaSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering
+from arena.stages.base import RelevanceLabels, TournamentStage, answering
 from arena.store import Wanted
 from arena.store.rows import GradedSubject
 from judges.errors import ConfigError
@@ -40,9 +40,9 @@ class CriteriaStage(TournamentStage):
         self.waits_for_labels = not section.own_documents and labels.are_shown(section.documents)
         self._answering = answering(data)
 
-    def first(self, query_id: str) -> Release:
+    def first(self, query_id: str) -> Sequence[Wanted]:
         answers = (self._graded(query_id, agent) for agent in self._answering[query_id])
-        return Release.all(graded.want(Task.CRITERIA, self._section.judge) for graded in answers if graded is not None)
+        return [graded.want(Task.CRITERIA, self._section.judge) for graded in answers if graded is not None]
 
     def _graded(self, query_id: str, agent: str) -> GradedSubject | None:
         available = self._available(query_id, agent)

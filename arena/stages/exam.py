@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from arena.config.judging import ExamSection, GenerateSection
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, RelevanceLabels, TournamentStage, file_digest
+from arena.stages.base import RelevanceLabels, TournamentStage, file_digest
 from arena.store import Result, Store, Wanted
 from arena.store.rows import GradedSubject
 from judges.errors import ConfigError, DataError
@@ -117,37 +117,39 @@ class ExamStage(TournamentStage):
             for want, _ in store.wanted(tournament, Task.GRADING):
                 self._earlier.setdefault(want.query_id, {})[GradedSubject.of(want).by] = None
 
-    def first(self, query_id: str) -> Release:
+    def first(self, query_id: str) -> Sequence[Wanted]:
         generate = self.section.generate
         if self.bank is None and generate is not None:
             if query_id in self._told:
-                return Release.all(self._graded(query_id, [self._told[query_id]]))
+                return self._graded(query_id, [self._told[query_id]])
             judge = generate.judge or self.section.judge
             facets = self._facets.get(query_id, ())
-            return Release.all(Wanted(Task.QUESTIONS, judge, query_id, facet or "") for facet in facets)
+            return [Wanted(Task.QUESTIONS, judge, query_id, facet or "") for facet in facets]
         assert self.bank is not None
-        return Release.all(self._graded(query_id, self.bank.active.get(query_id, ())))
+        return self._graded(query_id, self.bank.active.get(query_id, ()))
 
-    def _graded(self, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
+    def _graded(self, query_id: str, items: Sequence[Item]) -> list[Wanted]:
         groups = grouped(items, self.section.items_per_call, self._earlier.get(query_id, ()), self._items)
-        for passage in self._material.passages.get(query_id, ()):
-            for group in groups:
-                yield GradedSubject(query_id, passage.doc_id, group).want(self._grading, self.section.judge)
+        return [
+            GradedSubject(query_id, passage.doc_id, group).want(self._grading, self.section.judge)
+            for passage in self._material.passages.get(query_id, ())
+            for group in groups
+        ]
 
-    def after(self, want: Wanted, result: Result) -> Release:
+    def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:
         if not isinstance(result, Judgment):
-            return Release()
+            return ()
         if want.task is Task.QUESTIONS:
             assert self.section.generate is not None
             items = written_items(self.section.generate, want, result)
             self._items.update({item.item_id: item for item in items})
-            return Release.all(self._graded(want.query_id, items))
+            return self._graded(want.query_id, items)
         graded = GradedSubject.of(want)
         (item_id,) = graded.by
         answer = self._answers[graded.item, item_id] = str(result.outcome)
         if not is_answer(answer):
-            return Release()  # graded 0 without a call
-        return Release.all([replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or want.judge)])
+            return ()  # graded 0 without a call
+        return [replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or want.judge)]
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt; ``None`` for checking an answer that no judge has extracted from the passage yet."""

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from arena.config.judging import NuggetAssignmentSection, NuggetsSection
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering, file_digest
+from arena.stages.base import RelevanceLabels, TournamentStage, answering, file_digest
 from arena.store import Result, Wanted
 from arena.store.rows import AssignmentSubject, parts, read_span, write_span
 from judges.errors import ConfigError, DataError
@@ -110,6 +110,7 @@ class NuggetStage(TournamentStage):
 
     key = "nuggets"
     leading = (Task.NUGGETS, Task.IMPORTANCE)
+    in_turn = (Task.NUGGETS,)
 
     def __init__(self, section: NuggetsSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
@@ -147,14 +148,13 @@ class NuggetStage(TournamentStage):
     def tasks(self) -> list[Task]:
         return [Task.NUGGETS, Task.IMPORTANCE, *self._assigned_texts]
 
-    def first(self, query_id: str) -> Release:
+    def first(self, query_id: str) -> Sequence[Wanted]:
         """The turns of making nuggets, once all the query's documents have labels; empty while labels may come."""
         if query_id not in self._turns:
             if (read := self._windows(query_id)) is None:
-                return Release()
+                return ()
             self._turns[query_id], self._made[query_id] = read, QueryNuggets(self._section)
-        turns = [self._turn(query_id, number) for number in range(1, len(self._turns[query_id]) + 1)]
-        return Release(turns, turns[:1])
+        return [self._turn(query_id, number) for number in range(1, len(self._turns[query_id]) + 1)]
 
     def _turn(self, query_id: str, number: int) -> Wanted:
         return Wanted(Task.NUGGETS, self._section.judge, query_id, str(number))
@@ -171,26 +171,26 @@ class NuggetStage(TournamentStage):
             labels = dict.fromkeys(ranked, create.from_label)
         return None if labels is None else windows(ranked, labels, from_label=create.from_label, size=create.window)
 
-    def after(self, want: Wanted, result: Result) -> Release:
+    def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:
         """The next turn of making nuggets, the ratings of importance, or the assignments; nothing after a failure."""
         made, query_id, judge = self._made[want.query_id], want.query_id, self._section.judge
         made.take(want, result)
         if made.failed:
-            return Release()
+            return ()
         if want.task is Task.NUGGETS:
             if made.turns < len(self._turns[query_id]):
-                return Release(ready=[self._turn(query_id, made.turns + 1)])
+                return [self._turn(query_id, made.turns + 1)]
             places = spans(len(made.texts), BATCH if self._banks is None else max(1, len(made.texts)))
-            return Release.all(Wanted(Task.IMPORTANCE, judge, query_id, write_span(span)) for span in places)
+            return [Wanted(Task.IMPORTANCE, judge, query_id, write_span(span)) for span in places]
         if not made.rated:
-            return Release()
-        return Release.all(
+            return ()
+        return [
             AssignmentSubject(query_id, name, span).want(task, judge)
             for task, texts in self._assigned_texts.items()
             if task is Task.ASSIGNMENT or not is_told_of(made.texts)
             for name in texts.get(query_id, ())
             for span in spans(len(made.settled), self._section.assign.batch)
-        )
+        ]
 
     def prompt(self, want: Wanted) -> Prompt | None:
         made, query = self._made.get(want.query_id), self.data.queries[want.query_id]

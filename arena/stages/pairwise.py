@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from arena.config.judging import PairwiseSection, ScheduleSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering
+from arena.stages.base import RelevanceLabels, TournamentStage, answering
 from arena.stages.ratable import check_ratings
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.outcomes import combined, game_verdicts
@@ -39,8 +39,8 @@ class PairwiseStage(TournamentStage):
         self.waits_for_labels = labels.are_shown(section.documents)
         self._options = PairwiseOptions(section.documents.options(), section.citations, section.factors)
 
-    def first(self, query_id: str) -> Release:
-        return Release.all(self._games.get(query_id, ()))
+    def first(self, query_id: str) -> Sequence[Wanted]:
+        return self._games.get(query_id, ())
 
     @cached_property
     def _games(self) -> Mapping[str, list[Wanted]]:
@@ -105,38 +105,38 @@ class AdaptiveStage(PairwiseStage):
         self.leading = () if labels.assume else (Task.PAIRWISE,)
         self._schedule = AdaptiveGames(section, data)
         self._unlabelled = set(data.queries)
-        self._first: dict[str, Release] = {}
+        self._first: dict[str, Sequence[Wanted]] = {}
         self._batch: list[Wanted] = []
         self._results: dict[Wanted, Result] = {}
 
     def _scheduled(self) -> Iterable[Wanted]:
         return self._schedule.at_most()
 
-    def first(self, query_id: str) -> Release:
+    def first(self, query_id: str) -> Sequence[Wanted]:
         """The query's games of the first batch, once all queries have labels; in plans, the maximum number of games."""
         if self.labels.assume:
             return super().first(query_id)
         if self.waits_for_labels and self.labels.is_open(query_id):
-            return Release()
+            return ()
         if query_id in self._unlabelled:
             self._unlabelled.remove(query_id)
             if not self._unlabelled:
                 self._first[query_id] = self._next()
-        return self._first.get(query_id, Release())
+        return self._first.get(query_id, ())
 
-    def after(self, want: Wanted, result: Result) -> Release:
+    def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:
         self._results[want] = result
         if len(self._results) < len(self._batch):
-            return Release()
+            return ()
         how = {name: self.config.judges[name].combine for name in self._section.judges}
         self._schedule.learn(game_verdicts(combined([(each, self._results[each]) for each in self._batch], how)))
         return self._next()
 
-    def _next(self) -> Release:
+    def _next(self) -> Sequence[Wanted]:
         wants = self._schedule.choose()
         self._batch = [replace(want, sample=at) for want in wants for at in range(self._samples(want))]
         self._results = {}
-        return Release(wants, wants)
+        return wants
 
     def _samples(self, want: Wanted) -> int:
         return self.config.judges[want.judge].samples

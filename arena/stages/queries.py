@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from arena.config.schema import UNANSWERABLE, FiltersSection, SynthSection
 from arena.data.corpus import CorpusReading, read_passages
-from arena.stages.base import Release, Stage
+from arena.stages.base import Stage
 from arena.stages.queries_config import SynthConfig
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
@@ -125,13 +125,13 @@ class QueriesStage(Stage):
     def _index(self) -> Bm25Index:
         return Bm25Index(Corpus.of(self._all).documents)
 
-    def after(self, want: Wanted, result: Result) -> Release:
+    def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:
         """Record the result; leads to no further judgment, see ``next_checks``."""
         if want.task is Task.QUERIES:
             self._written[want] = result
         else:
             self._checked[want.query_id] = result
-        return Release()
+        return ()
 
     def next_checks(self) -> list[Wanted]:
         """The next queries to check, once no judgment is in progress; empty if no check is needed any more."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from arena.calibration import ItemMeans
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.kinds import Choice, JudgedKind, TaskForm, as_number
-from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering
+from arena.stages.base import RelevanceLabels, TournamentStage, answering
 from arena.store import Wanted
 from judges import sections
 from judges.errors import ConfigError
@@ -84,9 +84,9 @@ class RefusalsStage(TournamentStage):
         self.templates = {REFUSALS: load_prompt(section.prompt, REFUSALS)}
         self._answering = answering(data)
 
-    def first(self, query_id: str) -> Release:
+    def first(self, query_id: str) -> Sequence[Wanted]:
         agents = (agent for agent in self._answering[query_id] if self.data.answers[query_id, agent].has_text)
-        return Release.all(Wanted(REFUSALS, self._judge, query_id, agent) for agent in agents)
+        return [Wanted(REFUSALS, self._judge, query_id, agent) for agent in agents]
 
     def prompt(self, want: Wanted) -> Prompt:
         """The prompt for one answer. The judge is not told whether the query can be answered."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from arena.config.judging import RetrievalSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, RelevanceLabels, TournamentStage
+from arena.stages.base import RelevanceLabels, TournamentStage
 from arena.store import Result, Wanted
 from judges.prompts.tasks import relevance_prompt
 from judges.types import Prompt, Task
@@ -27,17 +27,17 @@ class RelevanceStage(TournamentStage):
         assert labels.template is not None
         self.templates = {Task.RELEVANCE: labels.template}
 
-    def first(self, query_id: str) -> Release:
-        return Release.all(
+    def first(self, query_id: str) -> Sequence[Wanted]:
+        return [
             Wanted(Task.RELEVANCE, judge, query_id, doc_id)
             for doc_id in self.labels.pool(query_id)
             for judge in self._section.judge
-        )
+        ]
 
-    def after(self, want: Wanted, result: Result) -> Release:
+    def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:
         """Record the label; leads to no further judgment, since other stages wait for all labels of a query."""
         self.labels.take(want, result)
-        return Release()
+        return ()
 
     def prompt(self, want: Wanted) -> Prompt:
         query, document = self.data.queries[want.query_id], self.data.documents[want.item]

@@ -10,7 +10,7 @@ from arena.calibration import ItemKey, ItemMeans
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.kinds import SUPPORT_WORDS, Annotation, Choice, JudgedKind, TaskForm
-from arena.stages.base import Release, RelevanceLabels, TournamentStage
+from arena.stages.base import RelevanceLabels, TournamentStage
 from arena.store import Wanted
 from judges import sections
 from judges.errors import ConfigError
@@ -118,8 +118,8 @@ class SupportStage(TournamentStage):
         self.templates = {SUPPORT: load_prompt(section.prompt, SUPPORT)}
         self._sentences = data.sentences
 
-    def first(self, query_id: str) -> Release:
-        return Release.all(subject.want(self._section.judge) for subject in self._subjects(query_id))
+    def first(self, query_id: str) -> Sequence[Wanted]:
+        return [subject.want(self._section.judge) for subject in self._subjects(query_id)]
 
     def _subjects(self, query_id: str) -> Iterator[SupportSubject]:
         for agent in self.data.answerers:

@@ -12,7 +12,7 @@ from arena.config.schema import Config
 from arena.config.stages import listed_stages
 from arena.data.dataset import ONE_AGENT, Dataset, queries_by_agent
 from arena.present.numbers import listed
-from arena.stages.base import Release, RelevanceLabels, Stage, TournamentStage
+from arena.stages.base import RelevanceLabels, Stage, TournamentStage
 from arena.stages.ratable import check_ratings
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
@@ -49,21 +49,17 @@ class TournamentStages(Stage):
     def wants(self) -> Iterator[Wanted]:
         """All judgments planned from the start, stage by stage and query by query."""
         return chain.from_iterable(
-            self.begin(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
+            self.begin(stage, query_id) for stage in self.stages for query_id in self.data.queries
         )
 
-    def begin(self, stage: TournamentStage, query_id: str) -> Release:
-        return self._repeated(stage.first(query_id))
+    def begin(self, stage: TournamentStage, query_id: str) -> Sequence[Wanted]:
+        return self._samples(stage.first(query_id))
 
     def leads_on(self, task: Task) -> bool:
         return self._by_task[task].leads_on(task)
 
-    def after(self, want: Wanted, result: Result) -> Release:
-        return self._repeated(self._by_task[want.task].after(want, result))
-
-    def _repeated(self, release: Release) -> Release:
-        wanted = self._samples(release.wanted)
-        return Release(wanted, wanted if release.ready is release.wanted else self._samples(release.ready))
+    def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:
+        return self._samples(self._by_task[want.task].after(want, result))
 
     def _samples(self, wants: Sequence[Wanted]) -> Sequence[Wanted]:
         """Repeat each planned judgment for every sample of its judge, unless its task is ``written_once``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DatabaseError
 
-from retrieval_eval.data.columns import Texts
+from retrieval_eval.data.columns import Texts, in_order
 
 CHUNK: Final = 500
 """Number of rows or values in one statement."""
@@ -127,22 +127,25 @@ def stream(connection: Connection, statement: Select[Any], size: int) -> Iterato
 
 
 class RowColumns(NamedTuple):
-    texts: Mapping[str, Texts]
+    """Rows as columns of numbers; in a column of texts these index the distinct texts in ``names``."""
+
+    names: Mapping[str, Sequence[str | None]]
     numbers: Mapping[str, NDArray[np.int32]]
+
+    def mapped(self, column: str, read: Callable[[str | None], Any], dtype: Any = np.bool_) -> NDArray[Any]:
+        """A function's result for each row's text, shape (rows,); the function is called once per distinct text."""
+        return np.array([read(name) for name in self.names[column]], dtype)[self.numbers[column]]
+
+    def in_order(self, *columns: str) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
+        """The sorted distinct texts of these columns together, and the index of each row's text in them, by column."""
+        return in_order(*map(Texts, map(self.names.__getitem__, columns), map(self.numbers.__getitem__, columns)))
 
     def in_order_of(self, name: str) -> RowColumns:
         numbers = self.numbers[name]
         return self if (numbers[1:] >= numbers[:-1]).all() else self.of(np.argsort(numbers, kind="stable"))
 
     def of(self, rows: NDArray[Any]) -> RowColumns:
-        return RowColumns(
-            {key: column.of(rows) for key, column in self.texts.items()},
-            {key: column[rows] for key, column in self.numbers.items()},
-        )
-
-    def among(self, name: str, values: Collection[str]) -> RowColumns:
-        column = self.texts[name]
-        return self.of(np.array([each in values for each in column.names], np.bool_)[column.codes])
+        return RowColumns(self.names, {key: column[rows] for key, column in self.numbers.items()})
 
 
 def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnElement[bool]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.engine import retrying
@@ -114,6 +114,16 @@ class Runs:
 
     def at_work(self) -> list[StoredRun]:
         return [run for run in self._select(RUN.c.ended.is_(None)) if run.state == "running"]
+
+    @retrying
+    def last_end(self) -> float | None:
+        """When the latest run ended, or began if it has no end; ``None`` if there is no run."""
+        runs = RUN.c
+        with self._store.reading() as connection:
+            number = tournament_number(connection, self._tournament)
+            times = select(func.coalesce(runs.ended, runs.begun)).where(runs.tournament_id == number)
+            time: float | None = connection.execute(times.order_by(runs.number.desc()).limit(1)).scalar()
+        return time
 
     @retrying
     def last_subject(self) -> Mapping[str, Any]:

@@ -392,7 +392,8 @@ class StoreSubset(Store):
         return (outcome for outcome in super().each_outcome(name, task) if outcome[0].query_id in self.only)
 
     def games(self, name: str, also: Sequence[str] = ()) -> RowColumns:
-        return super().games(name, also).among("query", self.only)
+        rows = super().games(name, also)
+        return rows.of(rows.mapped("query", self.only.__contains__))
 
     def dataset(self, name: str, *queries: str) -> Dataset:
         whole = super().dataset(name, *queries)

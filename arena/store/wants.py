@@ -41,7 +41,6 @@ from arena.store.rows import (
 )
 from arena.store.tables import JUDGMENT, WANTED
 from judges.types import Task, Verdict
-from retrieval_eval.data.columns import Texts
 
 if TYPE_CHECKING:
     from arena.store.database import Database
@@ -286,17 +285,17 @@ def games(connection: Connection, number: int, also: Sequence[str] = ()) -> RowC
     rows, idents = _in_columns(connection, wants.judgment_id, texts, numbers, of_tournament)
     results = {name: judged[name] for name in ("outcome", "cause", *also)}
     judgments, known = _in_columns(connection, judged.judgment_id, results, {}, [judged.task == Task.PAIRWISE.value])
-    if not _VERDICTS.issuperset(judgments.texts["outcome"].names):
+    if not _VERDICTS.issuperset(judgments.names["outcome"]):
         raise ValueError("a stored outcome is no verdict")
     # Joined here, not in the database: it would look up each judgment separately, which takes three times as long.
     at = _places(idents, known)
+    names = {name: [*texts, None] for name, texts in judgments.names.items()}
     outcomes = {  # place -1 takes the appended last row, None
-        name: Texts([*column.names, None], np.append(column.codes, np.int32(len(column.names)))[at])
-        for name, column in judgments.texts.items()
+        name: np.append(judgments.numbers[name], np.int32(len(texts)))[at] for name, texts in judgments.names.items()
     }
-    failed = np.array([outcome is None for outcome in outcomes["outcome"].names], np.bool_)[outcomes["outcome"].codes]
-    identical = ((idents == hash(IDENTICAL)) & ~failed).astype(np.int32)
-    return RowColumns({**rows.texts, **outcomes}, {**rows.numbers, "identical": identical})
+    judged_rows = RowColumns(names, outcomes)
+    identical = (idents == hash(IDENTICAL)) & judged_rows.mapped("outcome", lambda outcome: outcome is not None)
+    return RowColumns({**rows.names, **names}, {**rows.numbers, **outcomes, "identical": identical.astype(np.int32)})
 
 
 def _in_columns(
@@ -318,8 +317,8 @@ def _in_columns(
         for column, integers in zip(columns[1 + len(texts) :], values[len(texts) :], strict=True):
             column.append(np.array(integers, np.int32))
     hashes, *whole = (np.concatenate([np.empty(0, np.int32), *parts]) for parts in columns)
-    coded = {name: Texts([*each], codes) for name, each, codes in zip(texts, numberings, whole, strict=False)}
-    return RowColumns(coded, dict(zip(numbers, whole[len(texts) :], strict=True))), hashes
+    names = {name: [*each] for name, each in zip(texts, numberings, strict=True)}
+    return RowColumns(names, dict(zip((*texts, *numbers), whole, strict=True))), hashes
 
 
 def _places(sought: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -12,7 +12,7 @@ import pytest
 
 from judges import parse
 from judges.errors import ProviderError, StoreError
-from judges.judge import Judge, Request, Result, judge_all
+from judges.judge import Judge, Request, Result
 from judges.providers import open_provider
 from judges.providers.local import without_cudnn_attention
 from judges.spec import JudgeSpec
@@ -60,11 +60,11 @@ def raises(error: BaseException) -> Callable[[], Any]:
 async def judged(judge: Judge, number: int = 6) -> dict[str, Result]:
     results: dict[str, Result] = {}
 
-    async def keep(_name: str, request: Request, result: Result) -> None:
+    async def keep(request: Request, result: Result) -> None:
         results[request.judgment_id] = result
 
     pending = (Request(str(at), relevance(Document(f"d{at}", f"Text {at}."))) for at in range(number))
-    await asyncio.wait_for(judge_all({"judge": Listed(pending)}, {"judge": judge}, keep), 30)
+    await asyncio.wait_for(Listed(pending).serve(judge, keep), 30)
     await judge.close()
     return results
 
@@ -104,13 +104,13 @@ def test_ctrl_c_and_what_we_raise_on_purpose_end_the_run(error: BaseException) -
 
 
 async def test_an_error_of_this_program_outside_a_judges_call_shows() -> None:
-    async def broken(_name: str, _request: Request, _result: Result) -> None:
+    async def broken(_request: Request, _result: Result) -> None:
         raise AttributeError("ours")
 
     judge = Judge("judge", JudgeSpec(provider="openai", model="m"), Scripted(raises(KeyError())))
     pending = iter([Request("0", relevance(Document("d", "Text.")))])
     with pytest.raises(ExceptionGroup) as caught:
-        await judge_all({"judge": Listed(pending)}, {"judge": judge}, broken)
+        await Listed(pending).serve(judge, broken)
     assert caught.group_contains(AttributeError, match="ours")
 
 

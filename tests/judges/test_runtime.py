@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import CAUSES, ConfigError
-from judges.judge import Judge, Request, Result, Sink, Stop, judge_all
+from judges.judge import Judge, Request, Result, Sink, Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Document, JudgeFailure, Judgment, Usage
 from tests.support.listed import Listed
@@ -59,7 +59,7 @@ class Ran(Struct):
 
 
 async def play(judge: Judge, pending: Iterator[Request], keep: Sink) -> None:
-    await judge_all({"judge": Listed(pending)}, {"judge": judge}, keep)
+    await Listed(pending).serve(judge, keep)
     await judge.close()
 
 
@@ -68,7 +68,7 @@ async def ran(script: Script | Sequence[Reply], pending: Iterable[Request], **op
     with LLMServer(script) as server:
         done = Ran(judge_at(server, **options))
 
-        async def keep(_name: str, _request: Request, result: Result) -> None:
+        async def keep(_request: Request, result: Result) -> None:
             done.results.append(result)
 
         await play(done.judge, iter(pending), keep)
@@ -182,10 +182,13 @@ async def test_other_judges_go_on_when_one_stops() -> None:
         judges = {"closed": judge_at(closed, "closed"), "working": judge_at(working, "working", model="gpt-y")}
         results: Counter[tuple[str, bool]] = Counter()
 
-        async def keep(name: str, _request: Request, result: Result) -> None:
-            results[name, isinstance(result, Judgment)] += 1
+        def keeping(name: str) -> Sink:
+            async def keep(_request: Request, result: Result) -> None:
+                results[name, isinstance(result, Judgment)] += 1
 
-        await judge_all({name: Listed(requests(40)) for name in judges}, judges, keep)
+            return keep
+
+        await asyncio.gather(*(Listed(requests(40)).serve(judge, keeping(name)) for name, judge in judges.items()))
         assert results["working", True] == 40
         assert results["closed", True] == 0
         assert len(closed.calls) <= 16
@@ -271,7 +274,7 @@ async def test_requests_are_drawn_only_when_a_call_can_be_made() -> None:
             ahead = max(ahead, next(drawn) + 1 - done)
             yield request(number)
 
-    async def keep(_name: str, _request: Request, _result: Result) -> None:
+    async def keep(_request: Request, _result: Result) -> None:
         nonlocal done
         await asyncio.sleep(0.001)
         done += 1
@@ -285,7 +288,7 @@ async def test_requests_are_drawn_only_when_a_call_can_be_made() -> None:
 async def test_whoever_keeps_results_holds_the_judge_back() -> None:
     unkept = most = 0
 
-    async def keep(_name: str, _request: Request, _result: Result) -> None:
+    async def keep(_request: Request, _result: Result) -> None:
         nonlocal unkept, most
         unkept += 1
         most = max(most, unkept)
@@ -298,13 +301,13 @@ async def test_whoever_keeps_results_holds_the_judge_back() -> None:
 
 
 async def test_a_result_that_cannot_be_kept_ends_the_work() -> None:
-    async def keep(_name: str, _request: Request, _result: Result) -> None:
+    async def keep(_request: Request, _result: Result) -> None:
         raise OSError("disk full")
 
     with LLMServer() as server:
         judge = judge_at(server, concurrency=2)
         with pytest.raises(ExceptionGroup) as caught:
-            await judge_all({"judge": Listed(requests(50))}, {"judge": judge}, keep)
+            await Listed(requests(50)).serve(judge, keep)
         assert caught.group_contains(OSError, match="disk full")
         assert len(server.calls) <= 4
         await judge.close()
@@ -313,7 +316,7 @@ async def test_a_result_that_cannot_be_kept_ends_the_work() -> None:
 async def test_a_stop_finishes_what_is_in_flight_and_takes_nothing_new() -> None:
     stop, results, pending = Stop(), [], requests(100)
 
-    async def keep(_name: str, _request: Request, result: Result) -> None:
+    async def keep(_request: Request, result: Result) -> None:
         results.append(result)
         if len(results) == 5:
             stop.request()
@@ -463,12 +466,12 @@ async def test_a_stop_does_not_wait_for_pauses() -> None:
     """What was refused is a failure that the next run asks again; what was never sent is left."""
     stop, results = Stop(), []
 
-    async def keep(_name: str, _request: Request, result: Result) -> None:
+    async def keep(_request: Request, result: Result) -> None:
         results.append(result)
 
     with LLMServer(lambda call: Reply(status=429, headers={"Retry-After": "20"})) as server:
         judge = judge_at(server, stop=stop, concurrency=3)
-        work = asyncio.create_task(judge_all({"judge": Listed(requests(50))}, {"judge": judge}, keep))
+        work = asyncio.create_task(Listed(requests(50)).serve(judge, keep))
         while len(server.calls) < 3:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)

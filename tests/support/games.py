@@ -11,7 +11,7 @@ from arena.boards.games import GameRecord, ShownOrder
 from arena.ratings.games import GameVerdict, WinAndTie, reconcile, tabulate
 from arena.results.games import GameTable, games_of
 from arena.store import IDENTICAL, Result, Wanted
-from arena.store.bulk import RowColumns, Texts
+from arena.store.bulk import RowColumns
 from arena.store.outcomes import game_verdicts
 from judges.types import JudgeFailure, Judgment, Verdict
 
@@ -32,8 +32,9 @@ def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:
         "identical": [result is not None and result.judgment_id == IDENTICAL for _, result in outcomes],
     }
     columns = RowColumns(
-        {name: Texts(values, np.arange(len(values), dtype=np.int32)) for name, values in texts.items()},
-        {name: np.array(values, np.int32) for name, values in numbers.items()},
+        texts,
+        dict.fromkeys(texts, np.arange(len(outcomes), dtype=np.int32))
+        | {name: np.array(values, np.int32) for name, values in numbers.items()},
     )
     return games_of(columns, {})
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from judges.judge import Request
+from judges.judge import Request, RequestSource
 
 
-class Listed:
+class Listed(RequestSource):
     """A source over an iterator that never has to be waited for."""
 
     def __init__(self, requests: Iterator[Request]) -> None:

@@ -6,12 +6,13 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from arena.ratings import fragility
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry
-from arena.ratings.fragility import Flip, grouped_games
+from arena.ratings.fragility import GroupedGames, fragilities
 from arena.ratings.games import Games, Unit
 from arena.ratings.likelihood import TieModel
+from arena.ratings.results import Fragility, RatingSettings
 
 Row = tuple[int, int, float, int]
 
@@ -58,18 +59,30 @@ def test_two_planted_games_that_hold_an_order_are_found_exactly() -> None:
     assert (without(games, decisive).ratings[[0, 1]] @ [1, -1]) < 0
     flip = pair_flip(games, fitted, "b", "a", "game")
     assert (flip.ahead, flip.behind, flip.count) == ("a", "b", 2)
-    assert set(flip.removed) == set(decisive)
+    single = pair_flip(of_their_own_queries(games), fitted, "b", "a", "query")
+    assert (single.count, set(single.queries)) == (2, set(map(str, decisive)))
     of_queries = pair_flip(games, fitted, "a", "b", "query")
-    assert (of_queries.count, set(of_queries.removed)) == (2, {77, 78})
+    assert (of_queries.count, set(of_queries.queries)) == (2, {"77", "78"})
 
 
-def leader_flip(games: Games, fitted: BradleyTerry, unit: Unit, **how: float) -> Flip | None:
-    grouped, single = grouped_games(games, fitted, unit), grouped_games(games, fitted, "game")
-    return None if grouped is None else fragility.leader_flip(grouped, single, **how)
+def grouped_by(unit: Unit, games: Games, fitted: BradleyTerry) -> GroupedGames:
+    """The games to be removed singly, or by query; the names of queries are their numbers."""
+    if unit == "game":
+        return GroupedGames(games, fitted)
+    return GroupedGames(games, fitted, games.cluster, [str(number) for number in range(games.cluster.max() + 1)], unit)
 
 
-def pair_flip(games: Games, fitted: BradleyTerry, one: str, other: str, unit: Unit) -> Flip:
-    return fragility.pair_flip(grouped_games(games, fitted, unit), one, other)
+def leader_flip(games: Games, fitted: BradleyTerry, unit: Unit, **how: float) -> Fragility | None:
+    return grouped_by(unit, games, fitted).leader_flip(GroupedGames(games, fitted).challengers(), **how)
+
+
+def pair_flip(games: Games, fitted: BradleyTerry, one: str, other: str, unit: Unit) -> Fragility:
+    return grouped_by(unit, games, fitted).pair_flip(games.agents.index(one), games.agents.index(other))
+
+
+def of_their_own_queries(games: Games) -> Games:
+    """The same games, each on another query: which queries go says which games go."""
+    return replace(games, cluster=np.arange(len(games), dtype=np.int32))
 
 
 def random_games(seed: int, size: int = 40, agents: int = 3, *, shown: bool = False) -> Games:
@@ -82,17 +95,14 @@ def random_games(seed: int, size: int = 40, agents: int = 3, *, shown: bool = Fa
     return games_of(list(zip(a.tolist(), b.tolist(), score.tolist(), query.tolist(), strict=True)), agents, shown=shown)
 
 
-def checked(flip: Flip | None, games: Games, **settings: object) -> int | None:
+def checked(flip: Fragility, games: Games, **settings: object) -> int | None:
     """The count, after it is confirmed by an independent fit of what remains."""
-    if flip.count is None:
-        assert flip.removed == ()
-        return None
-    rows = flip.removed
-    if flip.unit == "query":
-        rows = tuple(np.flatnonzero(np.isin(games.cluster, flip.removed)).tolist())
-    assert len(set(flip.removed)) == flip.count
-    ratings = dict(zip(games.agents, without(games, rows, **settings).ratings, strict=True))
-    assert ratings[flip.behind] > ratings[flip.ahead]
+    removed = [int(query) for query in flip.queries]
+    if flip.count is not None:
+        rows = tuple(np.flatnonzero(np.isin(games.cluster, removed)).tolist())
+        assert len(set(removed)) == flip.count
+        ratings = dict(zip(games.agents, without(games, rows, **settings).ratings, strict=True))
+        assert ratings[flip.behind] > ratings[flip.ahead]
     return flip.count
 
 
@@ -103,11 +113,12 @@ def test_what_is_reported_does_turn_the_order(ties: TieModel, position: bool) ->
     for seed in range(3):
         games = random_games(seed, 200, 4, shown=True)
         fitted = bradley_terry(games, BradleyTerrySettings(ties=ties, position=position))
-        for unit in ("game", "query"):
-            counts.append(checked(leader_flip(games, fitted, unit), games, ties=ties, position=position))
+        for clustered in (games, of_their_own_queries(games)):
+            counts.append(checked(leader_flip(clustered, fitted, "query"), clustered, ties=ties, position=position))
             order = [games.agents[i] for i in np.argsort(-fitted.ratings)]
             for one, other in pairwise(order):
-                checked(pair_flip(games, fitted, one, other, unit), games, ties=ties, position=position)
+                checked(pair_flip(clustered, fitted, one, other, "query"), clustered, ties=ties, position=position)
+        assert leader_flip(games, fitted, "game").count == counts[-1], "games go as queries of one game do"
     assert sum(count is not None for count in counts) >= 3
 
 
@@ -115,7 +126,9 @@ def test_what_is_reported_does_turn_the_order(ties: TieModel, position: bool) ->
 def test_no_fewer_games_would_do_where_all_sets_can_be_tried(seed: int) -> None:
     games = random_games(seed, 24)
     fitted = bradley_terry(games)
-    found = checked(leader_flip(games, fitted, "game", largest_share=0.15), games)
+    games = of_their_own_queries(games)
+    found = checked(leader_flip(games, fitted, "query", largest_share=0.15), games)
+    assert leader_flip(games, fitted, "game", largest_share=0.15).count == found
     leader = fitted.ratings.argmax()
 
     def turns(rows: tuple[int, ...]) -> bool:
@@ -139,30 +152,29 @@ def test_a_clear_lead_takes_more_than_was_tried() -> None:
 
 def test_sixty_to_forty_turns_without_twenty_one_games() -> None:
     games = games_of([(0, 1, float(i % 5 < 3), i) for i in range(100)], 2)
-    for unit in ("game", "query"):
-        flip = leader_flip(games, bradley_terry(games), unit)
-        assert checked(flip, games) == 21
+    assert checked(leader_flip(games, bradley_terry(games), "query"), games) == 21
+    assert leader_flip(games, bradley_terry(games), "game").count == 21
 
 
 def test_equal_leaders_need_nothing_to_go() -> None:
     games = games_of([(0, 1, float(i % 2), i) for i in range(10)], 2)
     flip = leader_flip(games, bradley_terry(games), "game")
-    assert (flip.count, flip.removed) == (0, ())
+    assert (flip.count, flip.share, flip.tried) == (0, 0, 0)
 
 
 def test_weights_are_single_games() -> None:
     rows = games_of([(0, 1, 1.0, 0), (0, 1, 0.0, 1)], 2)
     games = Games(rows.agents, rows.a, rows.b, rows.score, weight=np.array([12.0, 10.0]))
     flip = leader_flip(games, bradley_terry(games), "game")
-    assert (flip.units, flip.count, flip.removed) == (22, 3, (0, 0, 0))
+    assert (flip.units, flip.count) == (22, 3)
 
 
 def test_games_without_queries_and_fractions_of_games_have_no_such_count() -> None:
     rows = games_of([(0, 1, 1.0, 0), (0, 1, 0.0, 1)], 2)
-    unclustered = Games(rows.agents, rows.a, rows.b, rows.score)
-    fractions = Games(rows.agents, rows.a, rows.b, rows.score, weight=np.array([1.5, 1.0]))
-    assert leader_flip(unclustered, bradley_terry(unclustered), "query") is None
-    assert leader_flip(fractions, bradley_terry(fractions), "game") is None
+    fractions = replace(rows, weight=np.array([1.5, 1.0]))
+    for games, units in ((rows, ["game", "query"]), (replace(rows, cluster=None), ["game"]), (fractions, [])):
+        flips = fragilities(games, bradley_terry(games), rows.agents, RatingSettings(fragility="leader"), None)
+        assert [flip.unit for flip in flips] == units
 
 
 def test_cutting_the_only_games_between_two_camps_is_no_change_of_order() -> None:
@@ -172,17 +184,16 @@ def test_cutting_the_only_games_between_two_camps_is_no_change_of_order() -> Non
     games = games_of(rows, 4)
     flip = pair_flip(games, bradley_terry(games), "a", "c", "query")
     assert flip.count == 2
-    assert 102 not in flip.removed
+    assert "102" not in flip.queries
 
 
 def test_games_go_as_soon_as_nobody_needs_them() -> None:
     """Ten million games are 300 MB: they must not wait for the garbage collector."""
     games, _ = planted()
-    grouped = grouped_games(games, bradley_terry(games), "game")
-    assert grouped is not None
+    grouped = GroupedGames(games, bradley_terry(games))
     gc.disable()
     try:
-        fragility.pair_flip(grouped, "a", "b")
+        grouped.pair_flip(0, 1)
         gone = weakref.ref(grouped)
         del grouped
         assert gone() is None

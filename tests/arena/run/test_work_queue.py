@@ -16,13 +16,14 @@ import pytest
 from arena.config.schema import Config
 from arena.run import assigned, judging
 from arena.run.plan import plan
-from arena.run.queue import Claimed, Lookup
+from arena.run.queue import Lookup
 from arena.run.writer import Writer
 from arena.stages.adaptive import AdaptiveGames
 from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted
 from arena.store.runners import Runner
 from arena.store.runs import Runs
+from judges.judge import Request
 from judges.types import Prompt, Task
 from tests.support.llm_server import LLMServer, Reply, steady_judge
 from tests.support.nugget_judge import nugget_judge, nugget_tournament
@@ -34,14 +35,19 @@ QUERIES = [f"q{number}" for number in range(300)]
 @pytest.fixture
 def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[list[Wanted]]:
     told: list[list[Wanted]] = []
-    claimed = Lookup.claimed
+    judged, claimed = Lookup.judged, Lookup.claimed
 
-    def telling(lookup: Lookup, wants: Sequence[Wanted], *rest: Any) -> Claimed:
-        found = claimed(lookup, wants, *rest)
-        told.append(list(wants[: len(wants) - len(found.later)]))
-        assert list(found.later) == list(wants[len(told[-1]) :])
-        return found
+    def telling_judged(lookup: Lookup, wants: Sequence[Wanted]) -> list[Request]:
+        requests = judged(lookup, wants)
+        known = {request.want for request in requests}
+        told.extend([[want for want in wants if want in known]] if known else [])
+        return requests
 
+    def telling(lookup: Lookup, wants: Sequence[Wanted], tried: Callable[[str], bool]) -> list[Request]:
+        told.append(list(wants))
+        return claimed(lookup, wants, tried)
+
+    monkeypatch.setattr(Lookup, "judged", telling_judged)
     monkeypatch.setattr(Lookup, "claimed", telling)
     return told
 
