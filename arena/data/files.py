@@ -213,8 +213,8 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
     repeated = dataset.answerers != dataset.agents
 
     def named(name: str) -> dict[str, Cell]:
-        own, repeat = repeat_of(name)
-        return {"agent": own, **({"repeat": repeat} if repeated else {})}
+        agent_name, repeat = repeat_of(name)
+        return {"agent": agent_name, **({"repeat": repeat} if repeated else {})}
 
     tables: dict[str, tuple[Sequence[str], list[dict[str, Cell]]]] = {
         "queries.csv": (

@@ -141,9 +141,9 @@ def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
     length_table = np.full((int(repeat.max(initial=0)) + 1, len(table.queries), len(table.agents)), math.nan)
     query, agent = ({name: index for index, name in enumerate(names)} for names in (table.queries, table.agents))
     for (query_id, name), length in lengths.items():
-        own, number = repeat_of(name)
-        if query_id in query and own in agent and number <= len(length_table):
-            length_table[number - 1, query[query_id], agent[own]] = length
+        base, number = repeat_of(name)
+        if query_id in query and base in agent and number <= len(length_table):
+            length_table[number - 1, query[query_id], agent[base]] = length
     longer = np.sign(length_table[repeat, table.query, table.a] - length_table[repeat, table.query, table.b])
     signs: NDArray[np.int8] = np.nan_to_num(longer).astype(np.int8)
     return signs
