@@ -92,14 +92,14 @@ def write_grades(folder: Path) -> int:
 
 def of_store(folder: Path) -> None:
     from arena.boards.exam import exam_board
-    from arena.results.exam import stored_scores
+    from arena.results.exam import exam_study, stored_scores
     from arena.store import Store
 
     with closing(Store.open(str(folder / "exam.db"))) as store:
-        scores = stored_scores(store, "exam")
+        scores, study = stored_scores(store, "exam"), exam_study(store, "exam")
     assert scores is not None
     exam_board(scores).json()
-    tables(scores.study, folder)
+    tables(study, folder)
 
 
 def of_file(name: str) -> Callable[[Path], None]:

@@ -20,8 +20,9 @@ SAYS_IT: Final = "Does it say that the documents do not answer the question?"
 Reaction: TypeAlias = Literal["answers", "refuses", "asks back"]
 
 _QUOTES: Final = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2018": "'", "\uff07": "'", "\u00a0": " ", "*": None})
-_SENTENCE: Final = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
-_COURTESY: Final = re.compile(
+# The patterns are texts, compiled at first use: to compile them takes as long as a tenth of the demo's leaderboard.
+_SENTENCE: Final = r"(?<=[.!?])[\"')\]]*\s+|\n+"
+_COURTESY: Final = (
     r"(?:(?:i am|i'm|we are|we're)? ?(?:(?:very|so|really|truly) )?sorry|apologies|(?:i|we) apologi[sz]e|unfortunately"
     r"|thanks?|thank you|hello|hi|sure|of course|certainly|great question|good question)\b[^.!?]{0,40}[.!?,]*"
 )
@@ -41,41 +42,39 @@ _SAYING: Final = (
     r"(?:contain|mention|say|provide|include|specify|answer|state|cover|address|discuss|describe|tell|explain|list|name"
     r"|detail|refer to|disclose)"
 )
-_REFUSING: Final = re.compile(
-    "|".join(
-        (
-            rf"\b(?:i|we) {_ADVERB}{_NOT} {_ADVERB}(?:have|possess|hold)\b(?: \S+){{0,4}}? {_INFORMATION}\b",
-            rf"\b(?:i|we) {_ADVERB}(?:have no|lack|am missing)(?: \S+){{0,3}}? {_INFORMATION}\b",
-            rf"\b(?:i|we) {_ADVERB}(?:do not|don't) {_ADVERB}know\b",
-            rf"\bi {_ADVERB}(?:{_NOT}|(?:was not|wasn't|am not) able to|(?:was|am) unable to) {_ADVERB}"
-            r"(?:answer|find|locate|see|help|assist|explain|tell|say|determine|confirm|provide|give|offer|do that"
-            r"|do this|comment|respond|address|verify|identify|share|retrieve|advise)\b",
-            rf"\bwe {_ADVERB}(?:{_NOT}|(?:were|are) (?:not able|unable) to) {_ADVERB}(?:answer|find|determine|say)\b",
-            r"\b(?:i am|i'm) (?:\w+ )?(?:unable|not able|not aware|not sure|unsure|uncertain|not certain|unfamiliar"
-            r"|not familiar)\b",
-            rf"\b{_TEXTS}(?: (?:that )?(?:i|we) (?:have|found|was given|am given|can see)| (?:provided|available|given"
-            rf"|shown|retrieved|found|here|at hand|above))* (?:do not|don't|does not|doesn't|did not|didn't) {_ADVERB}"
-            rf"{_SAYING}\b",
-            rf"\b(?:none|nothing)(?: \S+)? (?:of|in|from) (?:the |these |those |my |our |any )?(?:\S+ )?{_TEXTS}\b",
-            rf"\bno(?: \w+){{0,2}}? {_INFORMATION}(?: \S+){{0,8}}? (?:is|are|was|were|be|been) (?:found|available|given"
-            r"|provided|present|mentioned)\b",
-            r"\bno(?: \w+){0,2}? (?:information|info|details?|data|mention|answer) (?:about|on|regarding|of|in|to)\b",
-            r"\bthere (?:is|are|was|were) (?:no|insufficient|not sufficient)(?: \w+){0,2}? (?:information|info|details?"
-            r"|mention|answer|context)\b",
-            r"\b(?:is not|isn't|are not|aren't|was not|wasn't|were not) (?:\w+ )?(?:mentioned|specified|stated|provided"
-            r"|covered|answered|available|given|found|described|discussed|addressed|included|contained|present|disclosed"
-            rf"|detailed|documented)(?: \w+)? (?:in|by|from|within|among)(?: \S+){{0,3}}? {_TEXTS}\b",
-            r"\b(?:question|this|it) (?:cannot|can not|can't|could not|couldn't) be answered\b",
-            r"(?:\bnot|n't) enough (?:\w+ )?(?:information|context)\b|\binsufficient (?:information|context)\b",
-            rf"\b(?:answer|information) (?:is not|isn't|was not|wasn't) (?:available|(?:in|part of) (?:the|my|these)"
-            rf" (?:\S+ )?{_TEXTS})\b",
-            rf"\b{_TEXTS} (?:say|says|said|contain|contains|have|has) nothing\b",
-            r"\b(?:unanswerable|not answerable|no answer (?:is|was|can be)|no idea)\b",
-            rf"\b(?:beyond|outside|out of) (?:the scope of )?(?:my|our|what i|(?:the|these) (?:\S+ )?{_TEXTS})\b",
-        )
+_REFUSING: Final = "|".join(
+    (
+        rf"\b(?:i|we) {_ADVERB}{_NOT} {_ADVERB}(?:have|possess|hold)\b(?: \S+){{0,4}}? {_INFORMATION}\b",
+        rf"\b(?:i|we) {_ADVERB}(?:have no|lack|am missing)(?: \S+){{0,3}}? {_INFORMATION}\b",
+        rf"\b(?:i|we) {_ADVERB}(?:do not|don't) {_ADVERB}know\b",
+        rf"\bi {_ADVERB}(?:{_NOT}|(?:was not|wasn't|am not) able to|(?:was|am) unable to) {_ADVERB}"
+        r"(?:answer|find|locate|see|help|assist|explain|tell|say|determine|confirm|provide|give|offer|do that"
+        r"|do this|comment|respond|address|verify|identify|share|retrieve|advise)\b",
+        rf"\bwe {_ADVERB}(?:{_NOT}|(?:were|are) (?:not able|unable) to) {_ADVERB}(?:answer|find|determine|say)\b",
+        r"\b(?:i am|i'm) (?:\w+ )?(?:unable|not able|not aware|not sure|unsure|uncertain|not certain|unfamiliar"
+        r"|not familiar)\b",
+        rf"\b{_TEXTS}(?: (?:that )?(?:i|we) (?:have|found|was given|am given|can see)| (?:provided|available|given"
+        rf"|shown|retrieved|found|here|at hand|above))* (?:do not|don't|does not|doesn't|did not|didn't) {_ADVERB}"
+        rf"{_SAYING}\b",
+        rf"\b(?:none|nothing)(?: \S+)? (?:of|in|from) (?:the |these |those |my |our |any )?(?:\S+ )?{_TEXTS}\b",
+        rf"\bno(?: \w+){{0,2}}? {_INFORMATION}(?: \S+){{0,8}}? (?:is|are|was|were|be|been) (?:found|available|given"
+        r"|provided|present|mentioned)\b",
+        r"\bno(?: \w+){0,2}? (?:information|info|details?|data|mention|answer) (?:about|on|regarding|of|in|to)\b",
+        r"\bthere (?:is|are|was|were) (?:no|insufficient|not sufficient)(?: \w+){0,2}? (?:information|info|details?"
+        r"|mention|answer|context)\b",
+        r"\b(?:is not|isn't|are not|aren't|was not|wasn't|were not) (?:\w+ )?(?:mentioned|specified|stated|provided"
+        r"|covered|answered|available|given|found|described|discussed|addressed|included|contained|present|disclosed"
+        rf"|detailed|documented)(?: \w+)? (?:in|by|from|within|among)(?: \S+){{0,3}}? {_TEXTS}\b",
+        r"\b(?:question|this|it) (?:cannot|can not|can't|could not|couldn't) be answered\b",
+        r"(?:\bnot|n't) enough (?:\w+ )?(?:information|context)\b|\binsufficient (?:information|context)\b",
+        rf"\b(?:answer|information) (?:is not|isn't|was not|wasn't) (?:available|(?:in|part of) (?:the|my|these)"
+        rf" (?:\S+ )?{_TEXTS})\b",
+        rf"\b{_TEXTS} (?:say|says|said|contain|contains|have|has) nothing\b",
+        r"\b(?:unanswerable|not answerable|no answer (?:is|was|can be)|no idea)\b",
+        rf"\b(?:beyond|outside|out of) (?:the scope of )?(?:my|our|what i|(?:the|these) (?:\S+ )?{_TEXTS})\b",
     )
 )
-_ALTHOUGH: Final = re.compile(r"\W*(?:although|though|even though|while|whereas)\b")
+_ALTHOUGH: Final = r"\W*(?:although|though|even though|while|whereas)\b"
 _SHORT: Final = 40
 """In an answer of at most so many words, any sentence may ask back; in a longer one only the last."""
 _READ: Final = 600
@@ -85,14 +84,14 @@ _ASKED: Final = (
     r"|elaborate|tell me|let me know|inquiring|curious|rephrase|concerned|prefer|be more specific|narrow|describe"
     r"|give me|provide)"
 )
-_ASKING_BACK: Final = re.compile(
+_ASKING_BACK: Final = (
     rf"\b(?:which|what|who|whose|where|when|how)\b.*\b(?:you|your|yours)\b.*\?"
     rf"|\b(?:do|did|are|were|can|could|would|will|might|may) you\b.*\b{_ASKED}\b.*\?"
     rf"|\b(?:please|can you|could you|would you|kindly|you need to|need you to)(?: \w+)? (?:specify|clarify|elaborate"
     r"|rephrase|be more specific|tell me (?:which|what|who|more)|let me know (?:which|what|who)|provide more"
     r"|give me more|give more)\b|\bwhich (?:one|ones|of (?:the|these|those|them|your))\b.*\?"
 )
-_CLOSING: Final = re.compile(
+_CLOSING: Final = (
     r"\b(?:anything else|something else (?:i|you)|any (?:other|further|more) questions?|know more"
     r"|like me to|want me to|need me to|shall i|should i|may i help|help you with|assist you with"
     r"|does (?:that|this) (?:help|answer)|further (?:help|information|assistance)|what do you think"
@@ -114,12 +113,12 @@ def reaction(answer: str) -> Reaction:
     >>> reaction("Sorry, I don\u2019t have that information.")
     'refuses'
     """
-    sentences = [part for part in _SENTENCE.split(answer.translate(_QUOTES).casefold().strip()) if part.strip()]
+    sentences = [part for part in re.split(_SENTENCE, answer.translate(_QUOTES).casefold().strip()) if part.strip()]
     if not sentences:
         return "refuses"
     sentences = [sentences[0][:_READ], *(part[-_READ:] for part in sentences[1:])]
     last = sentences if len(answer.split()) <= _SHORT else sentences[-1:]
-    if any(_ASKING_BACK.search(part) and not _CLOSING.search(part) for part in last):
+    if any(re.search(_ASKING_BACK, part) and not re.search(_CLOSING, part) for part in last):
         return "asks back"
-    opening = next((part for part in sentences if not _COURTESY.fullmatch(part.strip())), sentences[0])
-    return "refuses" if _REFUSING.search(opening) and not _ALTHOUGH.match(opening) else "answers"
+    opening = next((part for part in sentences if not re.fullmatch(_COURTESY, part.strip())), sentences[0])
+    return "refuses" if re.search(_REFUSING, opening) and not re.match(_ALTHOUGH, opening) else "answers"

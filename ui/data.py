@@ -389,9 +389,6 @@ def study(source: Source) -> Study | None:
     """The exam's test bank, grades and passages; ``None`` if the tournament has no exam."""
     if settings(source).exam is None:
         return None
-    scores = board(source).exam
-    if scores is not None:
-        return scores.study
     with shared(source.location) as store:
         return exam_study(store, source.tournament)
 

@@ -15,7 +15,6 @@ from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS, WORDS, counted, listed
 from arena.present.table import Column, Table, crossed, fields, first, flat, for_programs, plain, records
 from arena.ratings.results import UNITS
-from arena.results.exam import Study
 from judges.errors import InputError
 from retrieval_eval.exam.grades import Grade
 from retrieval_eval.exam.oversight import (
@@ -28,13 +27,13 @@ from retrieval_eval.exam.oversight import (
     spurious_items,
     uncovered_passages,
 )
-from retrieval_eval.exam.scores import Correlation, ExamMeasure, correlate, standard_error
+from retrieval_eval.exam.scores import Correlation, ExamMeasure, ExamScores, GradedUnit, correlate, standard_error
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.agreement import LabelAgreement, LabelTable, binarised_table, graded_table, label_agreement
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 
 if TYPE_CHECKING:
-    from arena.results.exam import ExamScores, GradedUnit
+    from arena.results.exam import Study
 
 GRADED_TEXTS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 _COMPARED: Final[Sequence[ExamMeasure]] = ("cover", "normalised")
@@ -81,18 +80,18 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         return Table("exam-cover", "EXAM-Cover", columns, rows, list(self._notes()))
 
     def _notes(self) -> Iterator[str]:
-        exam, cover, study = self.exam, self.exam.cover, self.exam.study
+        exam, cover = self.exam, self.exam.cover
         mean = "the queries it responded to" if exam.workbench else counted(len(cover.gaps.queries), "query", "queries")
         yield (
-            f"Share of the test bank's items that the first {cover.k} {GRADED_TEXTS[study.unit]} cover with a grade of "
+            f"Share of the test bank's items that the first {cover.k} {GRADED_TEXTS[exam.unit]} cover with a grade of "
             f"{self.exam.level} or more, mean over {mean}{'' if exam.workbench else '; no response counts 0'}."
         )
         if exam.workbench:
             yield "The bank is the items with a grade, as the workbench counts."
-        elif study.bank is None:
+        elif exam.items is None:
             yield "The bank is the items with a grade, since no --bank was given."
         else:
-            yield f"Bank version {study.version}: {counted(sum(map(len, study.bank.active.values())), 'item')}."
+            yield f"Bank version {exam.version}: {counted(exam.items, 'item')}."
         pairs, graded = int(cover.pairs.sum()), int(cover.graded.sum())
         if missing := int(cover.gaps.missing.sum()):
             yield (
@@ -109,11 +108,11 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             yield f"{counted(uncovered, 'query has', 'queries have')} no passage that covers an item."
         if empty := cover.empty_queries:
             yield f"{counted(len(empty), 'query', 'queries')} without items left out: {listed(empty, _NAMED)}."
-        if (outside := study.strange_queries) and not exam.workbench:
+        if (outside := exam.strange_queries) and not exam.workbench:
             ranked = counted(len(outside), "ranked query is", "ranked queries are")
             yield f"{ranked} not in the bank: {listed(outside, _NAMED)}."
-        if exam.grids.unknown:
-            yield f"{counted(exam.grids.unknown, 'grade')} of items that the bank does not have, or retired, left out."
+        if exam.unknown and not exam.workbench:
+            yield f"{counted(exam.unknown, 'grade')} of items that the bank does not have, or retired, left out."
 
     def _levels(self) -> Table:
         means = {level: measures["cover"].means for level, measures in self.exam.by_level.items()}
@@ -169,7 +168,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         return for_programs("exam-queries", names, rows)
 
     def json(self) -> Any:
-        exam, cover, study = self.exam, self.exam.cover, self.exam.study
+        exam, cover = self.exam, self.exam.cover
         levels = {level: exam.agents(level) for level in exam.by_level}
         shape: dict[str, Any] = {
             "agents": [
@@ -184,21 +183,21 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             "coverage": {
                 "queries": len(cover.gaps.queries),
                 "queries_without_items": cover.empty_queries,
-                "queries_outside_the_bank": study.strange_queries,
+                "queries_outside_the_bank": exam.strange_queries,
                 "queries_that_nobody_covers": cover.uncovered_queries,
                 "pairs": cover.pairs.sum(),
                 "graded": cover.graded.sum(),
                 "missing": cover.gaps.missing.sum(),
-                "grades_outside_the_bank": study.grids.unknown,
+                "grades_outside_the_bank": exam.unknown,
             },
             "settings": {
-                "texts": study.unit,
+                "texts": exam.unit,
                 "k": cover.k,
                 "levels": tuple(exam.by_level),
-                "bank": None if exam.workbench else study.version,
+                "bank": None if exam.workbench else exam.version,
                 "compat": "workbench" if exam.workbench else None,
-                "llm": study.grader.llm,
-                "prompt": study.grader.prompt,
+                "llm": exam.grader.llm,
+                "prompt": exam.grader.prompt,
             },
         }
         return plain(shape)

@@ -31,7 +31,7 @@ from arena.present.numbers import (
 )
 from arena.present.table import INTERVAL, ORDERS, Column, Exact, Table, TableRow, fields, flat
 from arena.ratings.results import UNITS
-from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
+from retrieval_eval.nuggets.scores import NUGGETIZER, NuggetBoard, ScoreTable
 from retrieval_eval.nuggets.types import Change, EditKind, NuggetBank, Support, changes, is_reordered
 from retrieval_eval.stats.estimate import Coefficient
 from retrieval_eval.stats.scores import Scores
@@ -39,7 +39,6 @@ from retrieval_eval.stats.scores import Scores
 if TYPE_CHECKING:
     from arena.present.picture import Chart, Look
     from arena.results.nugget_comparison import ConditionsCompared, NuggetAgreement, Point
-    from arena.results.nuggets import NuggetBoard
     from retrieval_eval.scores.citations import CitationScores
     from retrieval_eval.stats.agreement import LabelAgreement
 

@@ -116,11 +116,11 @@ class PairwiseSection(Section):
     """Names of one or more judges; each judges every game."""
     prompt: PromptName = "pairwise"
     """Name of a packaged prompt, or path of your own prompt file."""
-    schedule: ScheduleSection = ScheduleSection()
+    schedule: ScheduleSection = ScheduleSection.model_construct()
     """Which pairs of agents are compared on each query."""
     both_orders: bool = True
     """Judge each pair of answers in both orders. ``false``: only in one order, drawn at random."""
-    documents: ReferencesSection = ReferencesSection()
+    documents: ReferencesSection = ReferencesSection.model_construct()
     """Which retrieved documents the judges read."""
     citations: bool = False
     """Let judges check citations. [Citation marks](nuggets.md#marks) become numbers of the documents in the prompt."""
@@ -209,7 +209,7 @@ class CriteriaSection(Section):
     )
     """The [criteria](prompts.md#criteria): a list of names, names with descriptions or levels, a YAML file with either,
     or ``anchored``. Default: relevance, accuracy, completeness, precision."""
-    documents: ReferencesSection = ReferencesSection()
+    documents: ReferencesSection = ReferencesSection.model_construct()
     """Which documents the judge reads, out of those that any agent retrieved. Leave it out if a criterion needs
     ``documents``: the judge then reads all documents that the answer's own agent retrieved.
     """
@@ -387,7 +387,7 @@ class NuggetsSection(Section):
     """Number of nuggets to keep for each query; vital nuggets come first."""
     bank: RelativePath | None = None
     """A file with the nuggets of each query, instead of ``create``."""
-    assign: NuggetAssignmentSection = NuggetAssignmentSection()
+    assign: NuggetAssignmentSection = NuggetAssignmentSection.model_construct()
     """How answers and documents are checked against nuggets."""
     review: ForPeople = ""
     """Instructions for annotators, shown above each task on the page [Review](web.md#people-vote-and-label)."""

@@ -64,11 +64,11 @@ class BootstrapSection(Section):
 class RatingsSection(Section):
     """How ratings are computed from games."""
 
-    elo: EloSection = EloSection()
+    elo: EloSection = EloSection.model_construct()
     """Elo ratings, averaged over random orders of the games."""
-    bradley_terry: BradleyTerrySection = BradleyTerrySection()
+    bradley_terry: BradleyTerrySection = BradleyTerrySection.model_construct()
     """Bradley-Terry ratings, estimated by maximum likelihood."""
-    bootstrap: BootstrapSection = BootstrapSection()
+    bootstrap: BootstrapSection = BootstrapSection.model_construct()
     """How queries or games are resampled to compute ranks and groups of agents."""
     intervals: Intervals = "bootstrap"
     """Method for ranks and groups of agents: ``bootstrap`` (resampled queries) or ``sandwich`` (a formula, faster)."""

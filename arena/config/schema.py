@@ -88,9 +88,9 @@ class DataSection(Section):
     corpus: Sources = Field(default_factory=list)
     """Texts of the documents in ``runs``, and documents for agents to search: tables or ``irds:NAME``. Agents can also
     search folders and PDF, HTML, Markdown and DOCX files."""
-    passages: PassagesSection = PassagesSection(by="paragraph")
+    passages: PassagesSection = PassagesSection.model_construct(by="paragraph")
     """How the documents in ``corpus`` are split into passages that agents search; by default, by ``paragraph``."""
-    limits: Limits = Limits()
+    limits: Limits = Limits.model_construct()
     """Limits on size, time and memory for reading one document file."""
     qrels: Sources = Field(default_factory=list)
     """Files of people's relevance labels (TREC qrels), or ``irds:NAME``."""
@@ -207,9 +207,9 @@ class SynthSection(Section):
 
     documents: Annotated[Paths, Field(min_length=1)]
     """Folders and files of documents: PDF, HTML, Markdown, DOCX, text."""
-    passages: PassagesSection = PassagesSection(by="pages")
+    passages: PassagesSection = PassagesSection.model_construct(by="pages")
     """How documents are split into the passages that a model reads; by default, by ``pages``."""
-    limits: Limits = Limits()
+    limits: Limits = Limits.model_construct()
     """Limits on size, time and memory for reading one document file."""
     models: JudgeNames
     """Names of the judges whose models write the queries."""
@@ -221,11 +221,11 @@ class SynthSection(Section):
     """Number of examples that a model sees, drawn separately for each passage."""
     prompt: PromptName = "synthetic_queries"
     """Name of a packaged prompt, or path of your own prompt file."""
-    sample: SampleSection = SampleSection()
+    sample: SampleSection = SampleSection.model_construct()
     """Which passages are drawn at random, and the random seed."""
     quotas: dict[str, Count] = Field(default_factory=dict)
     """Number of queries to keep from each model; by default all."""
-    filters: FiltersSection = FiltersSection()
+    filters: FiltersSection = FiltersSection.model_construct()
     """Which of the generated queries are dropped."""
     unanswerable: UnansweredSection | None = None
     """Also write queries that the documents do not answer; all queries then have a column ``answerable``."""
@@ -281,7 +281,7 @@ class Config(TournamentSettings):
     """Where results are stored: an SQLite file, created by the first run, or the address of a PostgreSQL database."""
     data: DataSection
     """The files of queries, documents and answers."""
-    executor: ExecutorSection = ExecutorSection()
+    executor: ExecutorSection = ExecutorSection.model_construct()
     """Where judges run: in this process or on Ray."""
     judges: dict[str, JudgeSpec] = Field(default_factory=dict)
     """The judges. Each has a name of your choice, by which other sections refer to it."""

@@ -89,7 +89,7 @@ class TournamentSettings(Section):
     """The stage in which a judge grades answers or documents by a test bank of questions or nuggets."""
     nuggets: NuggetsSection | None = None
     """The stages in which a judge creates nuggets and checks which of them the answers state."""
-    ratings: RatingsSection = RatingsSection()
+    ratings: RatingsSection = RatingsSection.model_construct()
     """How ratings are computed from games."""
     card: CardSection | None = None
     """When judges may replace human annotators."""

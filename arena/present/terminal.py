@@ -7,18 +7,19 @@ import re
 import textwrap
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from rich.cells import cell_len
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table as Grid
 from rich.text import Text
 
 from arena.present.blocks import Block, Checks, Commands, Figures, Remarks, Section, VerdictCard
 from arena.present.numbers import clipped, printable
 from arena.present.table import ShownColumn, Table, shown
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
 
 WIDE: Final = 10_000
 """Line width of output to a file or pipe: wide enough that lines are not wrapped and can be searched and compared."""
@@ -73,7 +74,7 @@ def show_table(console: Console, table: Table) -> None:
 
 def narrowest(table: Table) -> int:
     """The width in characters at which a table has all names and numbers whole."""
-    return _width_needed(Console(width=WIDE), shown(table), _Layout(gap=1, stacked=True))
+    return _width_needed(shown(table), _Layout(gap=1, stacked=True))
 
 
 def _block(console: Console, block: Table | Figures | Checks | Remarks | Commands | VerdictCard) -> None:
@@ -93,26 +94,41 @@ def _block(console: Console, block: Table | Figures | Checks | Remarks | Command
 
 def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
     width, layout = console.width, _Layout()
-    needed = _width_needed(console, columns, layout)
+    needed = _width_needed(columns, layout)
     if needed > width:
         layout = _Layout(gap=1)
-        needed = _width_needed(console, columns, layout)
+        needed = _width_needed(columns, layout)
     if needed > width:
         words = [max(map(len, map(printable, column.cells)), default=0) for column in columns if not column.numeric]
         most = max(words, default=0)
         layouts = [_Layout(1, True), *(_Layout(1, True, fewer) for fewer in range(most - 1, _NARROWEST - 1, -1))]
         layouts += [_Layout(1, True, min(most, _NARROWEST), word) for word in range(_WORD - 1, _NARROWEST - 1, -1)]
-        first = bisect_left(layouts, True, key=lambda narrower: _width_needed(console, columns, narrower) <= width)
+        first = bisect_left(layouts, True, key=lambda narrower: _width_needed(columns, narrower) <= width)
         layout = layouts[min(first, len(layouts) - 1)]
-        needed = _width_needed(console, columns, layout)
+        needed = _width_needed(columns, layout)
     console.width = max(width, needed)
-    console.print(_laid_out(columns, layout))
+    if layout.most is None:
+        _print_lines(console, columns, layout)
+    else:
+        console.print(_folded(columns, layout))
     console.width = width
 
 
-def _width_needed(console: Console, columns: Sequence[ShownColumn], layout: _Layout) -> int:
-    grid = _laid_out(columns, layout, widest=True)
-    return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
+def _print_lines(console: Console, columns: Sequence[ShownColumn], layout: _Layout) -> None:
+    """Print a table none of whose cells folds."""
+    headings = [_heading(column, place, layout)[0].split("\n") for place, column in enumerate(columns)]
+    height, last = max(map(len, headings)), len(columns) - 1
+    padded: list[list[str]] = []
+    for place, (column, heading) in enumerate(zip(columns, headings, strict=True)):
+        cells = [*[""] * (height - len(heading)), *heading, *_texts(column)]
+        widest, gap = max(map(cell_len, cells)), " " * layout.gap if place < last else ""
+        room = [" " * (widest - cell_len(cell)) for cell in cells]
+        right = column.numeric and place
+        padded.append(
+            [f"{blank}{cell}{gap}" if right else f"{cell}{blank}{gap}" for cell, blank in zip(cells, room, strict=True)]
+        )
+    for number, line in enumerate(zip(*padded, strict=True)):
+        console.print(Text("".join(line), "bold" if number < height else "", no_wrap=True, end=""))
 
 
 class _Layout(Struct, frozen=True):
@@ -129,32 +145,47 @@ class _Layout(Struct, frozen=True):
     word: int = _WORD
 
 
-def _laid_out(columns: Sequence[ShownColumn], layout: _Layout, *, widest: bool = False) -> Grid:
-    """The table in this layout; with ``widest``, only the widest cell of each column, to measure the table's width."""
-    gap, stacked, most, word = layout.gap, layout.stacked, layout.most, layout.word
-    grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+def _width_needed(columns: Sequence[ShownColumn], layout: _Layout) -> int:
+    """Width in characters of the table in this layout."""
+    width = layout.gap * (len(columns) - 1)
     for place, column in enumerate(columns):
-        heading = printable(column.heading)
+        heading, limit = _heading(column, place, layout)
+        widest = max(map(_width, (heading, *_texts(column))))
+        width += widest if limit is None else min(widest, limit)
+    return width
+
+
+def _folded(columns: Sequence[ShownColumn], layout: _Layout) -> Grid:
+    from rich.table import Table as Grid  # late: most tables fit without folding
+
+    grid = Grid(box=None, pad_edge=False, padding=(0, layout.gap, 0, 0))
+    for place, column in enumerate(columns):
+        heading, limit = _heading(column, place, layout)
         if column.numeric and place:
-            heading = _STACKED.sub("\n", heading) if stacked else heading
             grid.add_column(Text(heading), justify="right", no_wrap=True)
         else:
-            words = (part for text in (heading, *column.cells) for part in printable(text).split())
-            longest = max(map(len, words), default=0)
-            limit = None if most is None else max(most, min(longest, word))
-            if limit is not None:  # the heading is no wider than the cells below, or than its longest word
-                below = min(limit, max((len(printable(cell)) for cell in column.cells), default=0))
-                heading = "\n".join(textwrap.wrap(heading, max(below, *map(len, heading.split()), 1)))
             grid.add_column(Text(heading), overflow="fold", max_width=limit)
-    texts = [
-        [printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST)) for cell in column.cells]
-        for column in columns
-    ]
-    if widest:
-        texts = [[max(cells, key=_width)] for cells in texts]
-    for cells in zip(*texts, strict=True):
+    for cells in zip(*map(_texts, columns), strict=True):
         grid.add_row(*map(Text, cells))
     return grid
+
+
+def _heading(column: ShownColumn, place: int, layout: _Layout) -> tuple[str, int | None]:
+    """The heading of a column, broken as the layout asks for, and the width at which its cells fold."""
+    heading = printable(column.heading)
+    if column.numeric and place:
+        return _STACKED.sub("\n", heading) if layout.stacked else heading, None
+    if layout.most is None:
+        return heading, None
+    words = (part for text in (heading, *column.cells) for part in printable(text).split())
+    limit = max(layout.most, min(max(map(len, words), default=0), layout.word))
+    # The heading is no wider than the cells below, or than its longest word.
+    below = min(limit, max((len(printable(cell)) for cell in column.cells), default=0))
+    return "\n".join(textwrap.wrap(heading, max(below, *map(len, heading.split()), 1))), limit
+
+
+def _texts(column: ShownColumn) -> list[str]:
+    return [printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST)) for cell in column.cells]
 
 
 def _width(text: str) -> int:

@@ -37,6 +37,8 @@ _REPLICATES: Final = (49, 399)
 """Minimum and maximum number of simulated tournaments: 49 allow a test at 2 % on each side."""
 _SIMULATED: Final = 30_000_000
 """Maximum number of simulated games over all tournaments; they take about a second."""
+_AT_ONCE: Final = 500_000
+"""Number of games that are simulated at once, so that they take little memory."""
 _EACH_SIDE: Final = 0.02
 """Share of tournaments with equal queries in which a query is marked, for each of the two marks."""
 _FLAT: Final = 1e-9
@@ -249,7 +251,7 @@ def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
     marks: list[Unlike | None] = [None] * queries
     if games is None or len(games.agents) < _FEWEST_AGENTS:
         return marks
-    separation = np.array(list(_separated(games, queries)))
+    separation = np.concatenate([*_separated(games, queries)])
     spread = separation.std(axis=0)
     varies = spread > _FLAT
     deviation = (separation - separation.mean(axis=0))[:, varies] / spread[varies]
@@ -272,7 +274,7 @@ def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
 
 
 def _separated(games: Games, queries: int) -> Iterator[Floats]:
-    """The observed separation of each query, shape (queries,), then that in each simulated tournament."""
+    """The observed separation of each query, shape (1, queries), then batches of simulated tournaments, a row each."""
     assert games.cluster is not None
     agents, both = used(games.agents, np.concatenate([games.a, games.b]))
     size = len(agents)
@@ -289,7 +291,7 @@ def _separated(games: Games, queries: int) -> Iterator[Floats]:
     played = (np.bincount(cell_a, weight, cells) + points_b).reshape(queries, size)
 
     def separation(points: Floats) -> Floats:
-        spread, agreement = separations(points.reshape(queries, size), played)
+        spread, agreement = separations(points.reshape(-1, queries, size), played)
         return np.nan_to_num(spread * agreement)
 
     first, second = (games.cluster * size + side for side in both.reshape(2, -1))
@@ -301,9 +303,11 @@ def _separated(games: Games, queries: int) -> Iterator[Floats]:
     )
     wins, not_lost = win.astype(np.float32), (win + tied).astype(np.float32)
     draws, (fewest, most) = np.random.default_rng(0), _REPLICATES
-    for _ in range(min(most, max(fewest, _SIMULATED // a.size))):
-        uniform = draws.random(a.size, np.float32)
-        yield separation(points_b + points @ ((uniform < wins).astype(np.float32) + (uniform < not_lost)))
+    number, batch = min(most, max(fewest, _SIMULATED // a.size)), max(1, _AT_ONCE // a.size)
+    for start in range(0, number, batch):
+        uniform = draws.random((min(batch, number - start), a.size), np.float32)
+        scores = (uniform < wins).astype(np.float32) + (uniform < not_lost)
+        yield separation(points_b + (points @ scores.T).T)
 
 
 def _shrinkage(games: Games, fitted: BradleyTerry) -> float:
@@ -342,27 +346,27 @@ def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
 def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
     """Standard deviation of the agents' shares on each query, and correlation with their shares on all other queries.
 
-    ``points`` and ``played`` (number of games) are those of each agent on each query, shape (queries, agents).
-    Undefined figures are NaN.
+    ``points`` and ``played`` (number of games) are those of each agent on each query, shape (queries, agents), in one
+    tournament or in each of several. Undefined figures are NaN.
     """
     shares = divided(points, played)
-    others = divided(points.sum(axis=0) - points, played.sum(axis=0) - played)
+    others = divided(points.sum(axis=-2, keepdims=True) - points, played.sum(axis=-2, keepdims=True) - played)
     spread = _sd(shares)
     both = np.isfinite(shares) & np.isfinite(others)
     x, y = (np.where(both, values, np.nan) for values in (shares, others))
-    x, y = (values - _mean(values)[:, np.newaxis] for values in (x, y))
+    x, y = (values - _mean(values)[..., np.newaxis] for values in (x, y))
     sizes = _sd(x) * _sd(y)
-    usable = (both.sum(axis=1) >= _FEWEST_AGENTS) & (sizes > 1e-12)
+    usable = (both.sum(axis=-1) >= _FEWEST_AGENTS) & (sizes > 1e-12)
     return spread, np.where(usable, divided(_mean(x * y), sizes), np.nan)
 
 
 def _mean(values: Floats) -> Floats:
     """Mean of each row without its NaN values."""
-    return divided(np.nansum(values, axis=1), np.isfinite(values).sum(axis=1).astype(np.float64))
+    return divided(np.nansum(values, axis=-1), np.isfinite(values).sum(axis=-1).astype(np.float64))
 
 
 def _sd(values: Floats) -> Floats:
-    deviations = values - _mean(values)[:, np.newaxis]
+    deviations = values - _mean(values)[..., np.newaxis]
     deviation: Floats = np.sqrt(_mean(deviations**2))
     return deviation
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
@@ -23,7 +22,7 @@ from judges.errors import DataError, InputError
 from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
 from judges.spec import Combine
-from judges.types import Judgment, Task, conversations, repeat_of
+from judges.types import Judgment, Task, conversations
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import finite
 from retrieval_eval.data.table_spec import TableSpec
@@ -44,7 +43,8 @@ from retrieval_eval.exam.scores import (
     DEFAULT_K,
     RATED_LEVELS,
     CoverScores,
-    ExamMeasure,
+    ExamScores,
+    GradedUnit,
     alpha_ndcg,
     cover_scores,
     places,
@@ -52,14 +52,9 @@ from retrieval_eval.exam.scores import (
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import Clusters
-from retrieval_eval.stats.repeats import averaged
-from retrieval_eval.stats.scores import Scores
 
 USUAL_LEVEL = 4
 """The lowest grade at which the authors of the method (seed 001) count an item as covered."""
-
-
-GradedUnit: TypeAlias = Literal["answers", "documents"]
 
 
 class Study(Struct, frozen=True, dict=True):
@@ -253,57 +248,6 @@ def _official_json(path: Path) -> dict[str, float]:
     return {str(agent): float(rank) for agent, rank in content.items()}
 
 
-class ExamScores(Struct, frozen=True):
-    """Exam scores of every agent.
-
-    Attributes:
-        workbench: whether means are over the queries to which the agent has a response, as in the rubric workbench.
-        official: ranks of the agents on an official leaderboard, for comparison.
-    """
-
-    study: Study
-    grids: Grids
-    cover: CoverScores
-    by_level: Mapping[int, Mapping[ExamMeasure, Scores]]
-    workbench: bool = False
-    official: Mapping[str, float] | None = None
-
-    @property
-    def level(self) -> int:
-        return self.study.usual_level
-
-    @property
-    def scores(self) -> tuple[Scores, ...]:
-        """Cover scores at the default level over all queries, by which agents are compared, also in workbench mode."""
-        return (averaged(self.cover.by_level[self.level]["cover"], self.cover.present),)
-
-    def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
-        scored = {agent: mean.value for agent, mean in self.by_level[level][measure].means.items()}
-        ranks = places({agent: value for agent, value in scored.items() if value is not None})
-        return dict(sorted(ranks.items(), key=lambda entry: (entry[1], entry[0])))
-
-    def agents(self, level: int) -> dict[str, dict[str, Any]]:
-        """Figures of each agent, best first: ``place``, the mean of each measure, and the counts of queries and grades.
-
-        Agents without a score come last and have no place.
-        """
-        cover = self.cover
-        tables = {"queries": cover.present, "pairs": cover.pairs, "graded": cover.graded, "missing": cover.gaps.missing}
-        counts: dict[str, Counter[str]] = {name: Counter() for name in tables}
-        for name, table in tables.items():
-            for agent, number in zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True):
-                counts[name][repeat_of(agent)[0]] += number
-        places = self.places(level)
-        return {
-            agent: {
-                "place": places.get(agent),
-                **{measure: scores.means[agent] for measure, scores in self.by_level[level].items()},
-                **{name: by_agent[agent] for name, by_agent in counts.items()},
-            }
-            for agent in dict.fromkeys([*places, *(repeat_of(name)[0] for name in cover.gaps.agents)])
-        }
-
-
 def exam_scores(
     study: Study,
     *,
@@ -322,20 +266,23 @@ def exam_scores(
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
-    by_level: dict[int, dict[ExamMeasure, Scores]] = {}
-    for level, measures in cover.by_level.items():
-        diverse = _alpha_ndcg(study, grids, cover, level, alpha)
-        by_level[level] = {**measures, "alpha_ndcg": replace(measures["cover"], values=diverse, ends=None)}
-        if workbench:
-            by_level[level] = {
-                measure: replace(scores, values=np.where(cover.present, scores.values, np.nan))
-                for measure, scores in by_level[level].items()
-            }
-    by_agent = {
-        level: {measure: averaged(scores, cover.present) for measure, scores in measures.items()}
-        for level, measures in by_level.items()
+    diverse = {
+        level: replace(measures["cover"], values=_alpha_ndcg(study, grids, cover, level, alpha), ends=None)
+        for level, measures in cover.by_level.items()
     }
-    return ExamScores(study, grids, cover, by_agent, workbench, official)
+    return ExamScores(
+        study.usual_level,
+        cover,
+        diverse,
+        study.unit,
+        study.grader,
+        study.version,
+        None if study.bank is None else sum(map(len, study.bank.active.values())),
+        study.strange_queries,
+        study.grids.unknown,
+        workbench,
+        official,
+    )
 
 
 def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, level: int, alpha: float) -> Floats:

@@ -15,7 +15,7 @@ from arena.store import Store
 from judges.errors import to_be_asked
 from judges.types import NUGGET_TASKS, Query, Task, conversations
 from judges.writing import count_words
-from retrieval_eval.nuggets.scores import ScoreTable, score_table
+from retrieval_eval.nuggets.scores import NuggetBoard, ScoreTable, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank, Support, make_nuggets
 from retrieval_eval.stats.bootstrap import Clusters
 
@@ -173,22 +173,6 @@ def _highest(labels: Sequence[Support | None]) -> Support | None:
     if None in labels:  # a missing label may have been any
         return None
     return Support.PARTIAL if Support.PARTIAL in labels else Support.NONE
-
-
-class NuggetBoard(Struct, frozen=True):
-    """Nugget scores of all agents over the queries that have nuggets.
-
-    Attributes:
-        answers: scores of the agents' answers; without agents if nuggets are not assigned to answers.
-        documents: nugget recall of each agent's top documents, taken together for each query.
-        depth: number of top documents of each agent that nuggets are assigned to.
-        without: by id of each query without nuggets, the reason; the mean scores leave these queries out.
-    """
-
-    answers: ScoreTable
-    documents: ScoreTable
-    depth: int
-    without: Mapping[str, str]
 
 
 def nugget_board(results: NuggetResults) -> NuggetBoard:

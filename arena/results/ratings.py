@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from arena.ratings.games import VerdictTable
     from arena.ratings.results import Ratings
     from arena.results.documents import CitationBoard, RetrievalBoard
-    from arena.results.exam import ExamScores
     from arena.results.groups import Reversals
-    from arena.results.nuggets import NuggetBoard
     from arena.stages.adaptive import AdaptiveState
     from arena.store.outcomes import Consistency
+    from retrieval_eval.exam.scores import ExamScores
+    from retrieval_eval.nuggets.scores import NuggetBoard
 from arena.config.stages import all_tasks
 from arena.results.outcomes import OutcomesOf, StageResults, further_results
 from arena.store import Result, Store, Wanted

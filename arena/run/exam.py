@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.schema import Config
-from arena.results.exam import USUAL_LEVEL, ExamScores, Study, exam_study, stored_bank, stored_scores
+from arena.results.exam import USUAL_LEVEL, Study, exam_study, stored_bank, stored_scores
 from arena.run import judging
 from arena.run.ledger import Progress, RunSummary
 from arena.store import Store
@@ -35,6 +35,7 @@ from retrieval_eval.exam.grade_files import (
 )
 from retrieval_eval.exam.grades import Grade, Graded
 from retrieval_eval.exam.items import Bank
+from retrieval_eval.exam.scores import ExamScores
 
 
 class GradedExam(Struct, frozen=True):

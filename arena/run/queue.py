@@ -180,7 +180,7 @@ class Lookup(Struct, frozen=True):
     async def close(self) -> None:
         for judge in self.judges.values():
             await judge.close()
-        self.store.close()  # here, so that Ctrl-C cannot interrupt it
+        self.store.close()
 
     def save(self, results: Sequence[tuple[Request, Result]]) -> None:
         self.store.save([_labelled(*each) for each in results], self.runner)
@@ -446,11 +446,11 @@ class Queue:
     async def finish(self, work: Awaitable[None], stop: Stop) -> float:
         """Await ``work``, which uses this queue, unless the user stops it; close the source, and return the seconds."""
         started = time.perf_counter()
-        try:
-            with stopping_early(stop):
+        with stopping_early(stop):
+            try:
                 await work
-        finally:
-            await self.lookup.close()
+            finally:
+                await self.lookup.close()  # here, so that Ctrl-C cannot interrupt it
         return time.perf_counter() - started
 
     async def count_rest(self, *, halted: bool = False) -> None:

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 
 from arena.config.schema import Config
-from arena.data.files import load_files
 from arena.present.numbers import counted, listed
 from arena.store import Store
 from arena.store.runners import Runner
 from arena.store.runs import Ending, Runs
 from judges.errors import InputError, StoreError
 from judges.types import conversations, repeat_of
-from retrieval_eval.data.runs import read_runs
-from retrieval_eval.data.table_spec import unsaid
 
 if TYPE_CHECKING:
     from arena.config.settings import StoredSettings
@@ -168,6 +165,9 @@ def compared_with_stored(store: Store, config: Config) -> str:
     origin, stored = origin_of(config), subject.get("origin", {})
     if not subject or origin == stored or store.settings(config.name).imported:
         return ""
+    from arena.data.files import load_files  # late: the data of an unchanged configuration are not read
+    from retrieval_eval.data.table_spec import unsaid
+
     edited = origin.get("file") == stored.get("file") is not None
     try:
         with unsaid():
@@ -204,6 +204,8 @@ def _described(config: Config, data: Dataset, query_ids: Collection[str]) -> dic
     queries = query_digests(data)
     runs: set[str] = set()
     if config.data.runs:
+        from retrieval_eval.data.runs import read_runs  # late, as above
+
         runs = {run.name for run in read_runs(config.data.runs)}
     return {
         "queries": queries,

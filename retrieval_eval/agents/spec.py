@@ -163,7 +163,7 @@ class AgentSpec(AgentSettings):
     prompt: PromptName | None = None
     """``rag``, ``fusion``, ``baseline``: the prompt that asks for an answer: a packaged prompt, or the path of your
     own."""
-    embeddings: EmbeddingsSpec = EmbeddingsSpec()
+    embeddings: EmbeddingsSpec = EmbeddingsSpec.model_construct()
     """``dense``, ``hybrid``: the embedder that turns texts into vectors."""
     queries_prompt: PromptName = "fusion_queries"
     """``fusion``: the prompt that asks for further search queries."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from functools import cached_property
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -13,9 +15,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
+from judges.types import repeat_of
+from retrieval_eval.exam.grades import UNGRADED, Grader, Grid, Grids, Rankings
 from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
 
 
@@ -59,6 +63,7 @@ def correlate(first: Mapping[str, float], second: Mapping[str, float]) -> Correl
 DEFAULT_K = 20
 RATED_LEVELS = (1, 2, 3, 4, 5)
 
+GradedUnit: TypeAlias = Literal["answers", "documents"]
 ExamMeasure: TypeAlias = Literal["cover", "least", "possible", "normalised", "alpha_ndcg"]
 _COVER: Final[Sequence[ExamMeasure]] = ("cover", "least", "possible", "normalised")
 
@@ -102,6 +107,84 @@ class CoverScores(Struct, frozen=True):
     def graded(self) -> Ints:
         """Number of pairs of a passage and an item that have a grade, shape (agents, queries)."""
         return self.gaps.wanted - self.gaps.missing
+
+
+class ExamScores(Struct, frozen=True, dict=True):
+    """Exam scores of every agent.
+
+    Attributes:
+        level: the default level, see ``arena.results.exam.Study``.
+        alpha_ndcg: alpha-nDCG at each level; 0 without a response, NaN if grades are missing.
+        unit: what was graded: passages of ``answers``, or retrieved ``documents``.
+        version: version of the bank; ``None`` without a bank.
+        items: number of active items of the bank; ``None`` without a bank.
+        strange_queries: ranked queries that are not in the bank.
+        unknown: number of grades of items that are retired or not in the bank.
+        workbench: whether means are over the queries to which the agent has a response, as in the rubric workbench.
+        official: ranks of the agents on an official leaderboard, for comparison.
+    """
+
+    level: int
+    cover: CoverScores
+    alpha_ndcg: Mapping[int, Scores]
+    unit: GradedUnit
+    grader: Grader
+    version: str | None
+    items: int | None
+    strange_queries: tuple[str, ...] = ()
+    unknown: int = 0
+    workbench: bool = False
+    official: Mapping[str, float] | None = None
+
+    @cached_property
+    def by_level(self) -> Mapping[int, Mapping[ExamMeasure, Scores]]:
+        """Scores of every measure at every level; in workbench mode NaN on the queries without a response."""
+        by_level: dict[int, dict[ExamMeasure, Scores]] = {
+            level: {**measures, "alpha_ndcg": self.alpha_ndcg[level]} for level, measures in self.cover.by_level.items()
+        }
+        if self.workbench:
+            by_level = {
+                level: {
+                    measure: replace(scores, values=np.where(self.cover.present, scores.values, np.nan))
+                    for measure, scores in measures.items()
+                }
+                for level, measures in by_level.items()
+            }
+        return {
+            level: {measure: averaged(scores, self.cover.present) for measure, scores in measures.items()}
+            for level, measures in by_level.items()
+        }
+
+    @property
+    def scores(self) -> tuple[Scores, ...]:
+        """Cover scores at the default level over all queries, by which agents are compared, also in workbench mode."""
+        return (averaged(self.cover.by_level[self.level]["cover"], self.cover.present),)
+
+    def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
+        scored = {agent: mean.value for agent, mean in self.by_level[level][measure].means.items()}
+        ranks = places({agent: value for agent, value in scored.items() if value is not None})
+        return dict(sorted(ranks.items(), key=lambda entry: (entry[1], entry[0])))
+
+    def agents(self, level: int) -> dict[str, dict[str, Any]]:
+        """Figures of each agent, best first: ``place``, the mean of each measure, and the counts of queries and grades.
+
+        Agents without a score come last and have no place.
+        """
+        cover = self.cover
+        tables = {"queries": cover.present, "pairs": cover.pairs, "graded": cover.graded, "missing": cover.gaps.missing}
+        counts: dict[str, Counter[str]] = {name: Counter() for name in tables}
+        for name, table in tables.items():
+            for agent, number in zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True):
+                counts[name][repeat_of(agent)[0]] += number
+        places = self.places(level)
+        return {
+            agent: {
+                "place": places.get(agent),
+                **{measure: scores.means[agent] for measure, scores in self.by_level[level].items()},
+                **{name: by_agent[agent] for name, by_agent in counts.items()},
+            }
+            for agent in dict.fromkeys([*places, *(repeat_of(name)[0] for name in cover.gaps.agents)])
+        }
 
 
 def cover_scores(

@@ -15,7 +15,7 @@ Scores are computed from counts of nuggets, arrays of shape (..., 3, 4): importa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any, Final
 
@@ -155,6 +155,22 @@ class ScoreTable(Struct, frozen=True, eq=False):
     def partial(self) -> bool:
         """Whether any label is partial support, or no label exists; otherwise strict scores equal the others."""
         return bool(self.counts[..., 1].any()) or not self.counts[..., :3].any()
+
+
+class NuggetBoard(Struct, frozen=True):
+    """Nugget scores of all agents over the queries that have nuggets.
+
+    Attributes:
+        answers: scores of the agents' answers; without agents if nuggets are not assigned to answers.
+        documents: nugget recall of each agent's top documents, taken together for each query.
+        depth: number of top documents of each agent that nuggets are assigned to.
+        without: by id of each query without nuggets, the reason; the mean scores leave these queries out.
+    """
+
+    answers: ScoreTable
+    documents: ScoreTable
+    depth: int
+    without: Mapping[str, str]
 
 
 def score_table(

@@ -6,8 +6,17 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from typing import Any, TypeAlias
 
+import pytest
+
+from tests.conftest import ROOT
+
+Python: TypeAlias = Callable[..., list[str]]
 PLAY = '''
 import sys, threading
 import ragleague as rl
@@ -28,19 +37,49 @@ def play(judge, agents=None):
 '''
 
 
-def python(folder: Path, source: str, seed: str = "1") -> list[str]:
-    script = folder / "script.py"
-    script.write_text(PLAY + textwrap.dedent(source))
-    ran = subprocess.run(
-        [sys.executable, script.name],
-        cwd=folder,
-        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return [*ran.stdout.splitlines(), *ran.stderr.splitlines()]
+FORKS = """
+import os, runpy, sys
+# All that takes long to start, except the module that tells one process from another.
+import cloudpickle, jinja2, jmespath, pandas, scipy.optimize, sqlalchemy.dialects.sqlite
+import arena.boards.exports, arena.run.answers, arena.run.judging, arena.stages.pairwise, ragleague
+assert "judges.function_identity" not in sys.modules
+
+for folder in map(str.strip, sys.stdin):
+    if (child := os.fork()) == 0:
+        os.chdir(folder)
+        sys.path.insert(0, folder)
+        for number, name in ((1, "out.txt"), (2, "err.txt")):
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        runpy.run_path("script.py", run_name="__main__")
+        sys.exit()
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def python() -> Iterator[Python]:
+    """Runs a script in a process of its own, with a given seed for hashes."""
+    with ExitStack() as stack:
+
+        @cache
+        def forks(seed: str) -> subprocess.Popen[str]:
+            environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
+            command = [sys.executable, "-c", FORKS]
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            return stack.enter_context(subprocess.Popen(command, env=environment, text=True, cwd=ROOT, **pipes))
+
+        def run(folder: Path, source: str, seed: str = "1") -> list[str]:
+            (folder / "script.py").write_text(PLAY + textwrap.dedent(source))
+            process = forks(seed)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(folder, file=process.stdin, flush=True)
+            status = process.stdout.readline()
+            out, err = ((folder / name).read_text() for name in ("out.txt", "err.txt"))
+            assert status == "0\n", err
+            return [*out.splitlines(), *err.splitlines()]
+
+        yield run
 
 
 JUDGE = """
@@ -107,17 +146,17 @@ JUDGES = {
 }
 
 
-def test_one_judge_never_gets_the_verdicts_of_another(tmp_path: Path) -> None:
+def test_one_judge_never_gets_the_verdicts_of_another(python: Python, tmp_path: Path) -> None:
     source = "".join(f"STORE = {name + '.db'!r}\n{textwrap.dedent(each)}\n" for name, each in JUDGES.items())
     assert python(tmp_path, source) == A_ALWAYS * len(JUDGES)
     assert python(tmp_path, source, seed="2") == ["['A'] 0", "['B'] 0"] * len(JUDGES), "unchanged, in another process"
 
 
-def test_a_judge_is_known_in_another_process_while_nothing_that_it_uses_changes(tmp_path: Path) -> None:
+def test_a_judge_is_known_in_another_process_while_nothing_that_it_uses_changes(python: Python, tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text('WORDS = {"tie", "draw"}\ndef verdict(prompt): return "A" if WORDS else "B"\n')
     source = "import rules\ndef judge(prompt):\n    called(1)\n    return rules.verdict(prompt)\nplay(judge)"
     assert python(tmp_path, source) == ["['A'] 4"]
-    assert python(tmp_path, f"\n\n# moved\n{source}", seed="3") == ["['A'] 0"]
+    assert python(tmp_path, f"\n\n# moved\n{source}", seed="2") == ["['A'] 0"]
     (tmp_path / "rules.py").write_text('WORDS = set()\ndef verdict(prompt): return "A" if WORDS else "B"\n')
     assert python(tmp_path, source) == ["['B'] 4"], "a value that its helper reads has changed"
     late = "def judge(prompt):\n    import rules\n    called(1)\n    return rules.verdict(prompt)\nplay(judge)"
@@ -137,7 +176,9 @@ class J:
 """
 
 
-def test_what_cannot_be_read_is_named_in_one_line_and_asked_anew_in_each_process(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_named_in_one_line_and_asked_anew_in_each_process(
+    python: Python, tmp_path: Path
+) -> None:
     source = CLIENT + 'judge = J("A")\nplay(judge); play(judge); play(J("A"))'
     line = (
         "judge judge: attribute 'client' (sqlite3.Connection) cannot be read, so replies are not kept across "
@@ -164,7 +205,7 @@ class Agent:
 """
 
 
-def test_the_same_holds_for_agents(tmp_path: Path) -> None:
+def test_the_same_holds_for_agents(python: Python, tmp_path: Path) -> None:
     source = f"""{AGENTS}
 for words in (["a"], ["b"]):
     play("lexical", {{"z": Agent(words)}})
@@ -192,7 +233,7 @@ pairwise: {{judges: own}}
 """
 
 
-def test_a_judge_that_a_file_names_is_read_with_what_it_imports(tmp_path: Path) -> None:
+def test_a_judge_that_a_file_names_is_read_with_what_it_imports(python: Python, tmp_path: Path) -> None:
     def judged(version: str = "") -> list[str]:
         (tmp_path / "own.yaml").write_text(YAML.format(version=version))
         ran = python(tmp_path, 'board = rl.run("own.yaml", progress=False)\nprint(*set(board.games()["verdict"]))')
