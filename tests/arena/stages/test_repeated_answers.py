@@ -159,3 +159,17 @@ def test_a_file_of_answers_is_not_asked_several_times(cli: Any, tmp_path: Path) 
     refused = cli("plan", write_config(tmp_path, agents))
     assert refused.status == 2
     assert "'repeats' asks a system anew; the answers of a file have a column 'repeat' instead" in refused.err
+
+
+def test_an_adaptive_schedule_plays_repeats_and_chooses_the_same_again(
+    cli: Any, tmp_path: Path, server: LLMServer
+) -> None:
+    schedule = {"kind": "adaptive", "batch": 10, "max_games": 30, "decide": "order"}
+    pairwise = {"judges": "words", "documents": {"include": False}, "schedule": schedule}
+    config = write_config(tmp_path, declared(server, x=3, y=3), QUERIES, pairwise=pairwise)
+    board = json.loads(cli("run", config, "--format", "json").out)
+    assert board["adaptive"]["possible"] == 3 * 12
+    assert board["adaptive"]["games"] <= 30
+    again = cli("run", config, "--format", "json")
+    assert "pairwise: 0 judged, " in again.err
+    assert json.loads(again.out)["adaptive"] == board["adaptive"]
