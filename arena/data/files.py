@@ -500,12 +500,12 @@ def _with_repeats(records: Sequence[AnswerRecord]) -> tuple[list[AnswerRecord], 
     The column ``repeat`` numbers them, its values in sorted order; without it, the order of the rows. Also returns the
     number of each value, and a note.
     """
+    if len({(record.query_id, record.agent) for record in records}) == len(records):
+        return list(records), {}, []
     answers: defaultdict[tuple[str, str], list[AnswerRecord]] = defaultdict(list)
     for record in records:
         answers[record.query_id, record.agent].append(record)
     several = [group for group in answers.values() if len(group) > 1]
-    if not several:
-        return list(records), {}, []
     named = all(len({record.repeat for record in group}) == len(group) for group in several)
     if not named:
         _require_repeats(several, records)
