@@ -104,7 +104,7 @@ def load(
     *,
     queries: Tables | None = None,
     documents: Tables | None = None,
-    columns: Mapping[str, str | None] | None = None,
+    columns: Mapping[str, str | list[str] | None] | None = None,
     limit: int | None = None,
 ) -> Dataset:
     """Read the answers of systems, or the queries to ask them, and return a data set for ``run``.
@@ -116,7 +116,7 @@ def load(
         queries: a table of queries, if they do not come with the answers.
         documents: a table of retrieved documents, if they do not come with the answers as contexts.
         columns: the table's column for a name that ragleague uses, as in ``{"answer": "text"}``; ``None`` if the table
-            has no such column.
+            has no such column; a list of columns of answers if each agent has one.
         limit: number of queries to read, from the first; by default all.
 
     Raises:
@@ -130,7 +130,7 @@ def load(
     if answers is None and queries is None:
         raise InputError("load: give answers, or queries for agents to answer")
     limit = _limit(limit)
-    columns = argument("columns", dict[str, str | None], columns or {})
+    columns = argument("columns", dict[str, str | list[str] | None], columns or {})
     return load_dataset(
         () if queries is None else _tables(queries, "queries"),
         () if documents is None else _tables(documents, "documents"),

@@ -55,12 +55,15 @@ STANDINGS: Final[Mapping[Standing, str]] = {
 _NAMED = 5
 
 NO_MODEL: Final = "No language model judged these games"
-"""Headline, and name of the failed check, if all judges only compare words."""
+"""Headline if all judges only compare words."""
+
+MODEL: Final = "Language model as judge"
+"""Name of the check that fails if a judge only compares words."""
 
 BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
-NO_CONFLICT: Final = "No conflict with people's labels"
+BY_PEOPLE: Final = "Results by people's labels"
 """Name of the check that fails if people's labels contradict the leaderboard; it is the first reason for doubt."""
 
 _EQUAL = 1e-6
@@ -94,11 +97,10 @@ class Conclusion(Struct, frozen=True):
 
     def weighed(self, checks: Sequence[Check], more: str = "") -> Conclusion:
         """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
-        failed = [check for check in checks if check.status == "failed" and check.name != self.headline]
-        failed.sort(key=lambda check: check.name != NO_CONFLICT)
-        conflict = [
-            check.remedy for check in failed if check.name == NO_CONFLICT
-        ]  # more of the same would not settle it
+        is_said = {MODEL} if self.headline == NO_MODEL else ()
+        failed = [check for check in checks if check.status == "failed" and check.name not in is_said]
+        failed.sort(key=lambda check: check.name != BY_PEOPLE)
+        conflict = [check.remedy for check in failed if check.name == BY_PEOPLE]  # more of the same would not settle it
         steps = _once((*conflict, more, *(check.remedy for check in failed)))
         reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
         weighed = replace(self, why=reasons, next=steps)

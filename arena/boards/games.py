@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.boards.quantities import WON, quantity
+from arena.boards.queries import label_of_query
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.data.kinds import FLAG, Annotation, texts_now
@@ -137,7 +138,7 @@ def games_table(
         line = key._asdict() | {
             "result": _result(key, scores[row]),
             "orders": _orders(games, row),
-            "query": f"{key.query_id}: {clipped(queries[key.query_id].text, longest)}",
+            "query": label_of_query(key.query_id, queries[key.query_id], longest),
             "judge": key.judge if len(games.judges) > 1 else None,
             "flagged": ", ".join(flag.annotator for flag in flags.get(key, ())) or None,
         }
@@ -296,7 +297,7 @@ def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, 
             if isinstance(order.result, Judgment) and order.preferred == record.winner
         )
         row = {
-            "query": f"{record.query_id}: {clipped(queries[record.query_id].text, 200)}",
+            "query": label_of_query(record.query_id, queries[record.query_id]),
             "opponent": record.winner,
             "judge": record.judge if several else None,
             "reason": clipped(next(filter(None, reasons), ""), _REASON) or None,

@@ -21,6 +21,7 @@ from arena.boards.ratings import (
 from arena.boards.repeats import noise_json, noise_section
 from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, tally, trust_checks
+from arena.config.stages import unasked
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Status, VerdictCard
 from arena.present.numbers import (
     ALIGNED,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 DETAILS: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
-    | {"coverage", "noise", "retrieval-judges", "retrieval-agreement"}
+    | {"coverage", "noise", "retrieval-judges", "retrieval-agreement", "audit", "wordings"}
 )
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """Order of the sections below the ratings; the sections of further stages follow."""
@@ -200,6 +201,8 @@ class TournamentBoard(Board, frozen=True):
         if board.ratings is None and not board.settings.pairwise:
             headline = "Scores without games"
             sentence = "Nothing compares these agents with each other."
+            if unasked(board.further):
+                sentence = "--details shows ranks by each score, and the pairs of agents that it tells apart."
             if not table.rows:
                 sentence = "No agent has a score."
         rows = [{**row, "address": link(row["agent"]) if link else ""} for row in table.rows]

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from arena.present.numbers import P_VALUE, PERCENT, SIGNED, counted, listed, with_interval
+from arena.present.numbers import P_VALUE, PERCENT, SIGNED, SIGNED_2, capital, counted, listed, with_interval
 from arena.present.picture import Line, Look, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.results import OtherJudges, PairDifference, Ratings
@@ -149,26 +149,29 @@ def judge_tables(ratings: Ratings, name: str) -> Iterator[Table]:
         yield Table(f"{name}-without-judge", title, columns, rows)
 
 
-def other_judges_table(rows: Sequence[OtherJudges], name: str) -> Table:
-    interval, level = "For other judges", "95% interval"
-    several = any(JUDGES in row.parts for row in rows)
+def other_judges_table(rows: Sequence[OtherJudges], name: str, factor: str = "judge", what: str = "") -> Table:
+    """Table of neighbours with their intervals; another ``factor`` than judges is one that games are grouped by."""
+    form, unit = (SIGNED, "Points") if what in ("", "games") else (SIGNED_2, "Mean label")
+    level, several = "95% interval", any(JUDGES in row.parts for row in rows)
     columns = [Column("better", "Rated higher"), Column("worse", "Neighbour")]
     if several:
+        others = f"For other queries, and other {factor}s of this kind."
         columns += [
-            Column("interval", "Points", SIGNED, "For other queries, and other judges of this kind.", interval),
-            Column(JUDGES, "Judges' part", PERCENT, "Of the difference's variance.", level),
+            Column("interval", unit, form, others, f"For other {factor}s"),
+            Column(JUDGES, f"{capital(factor)}s' part", PERCENT, "Of the difference's variance.", level),
         ]
     columns.append(Column(QUERIES, "Queries' part", PERCENT, "The rest is chance and taste on single queries.", level))
     if any(ANSWERS in row.parts for row in rows):
         columns.append(Column(ANSWERS, "Answers' part", PERCENT, "What a system asked again would change.", level))
-    notes = [f"{row.better} and {row.worse}: {ADD_JUDGES}." for row in rows if judges_decide(row.parts)]
+    more = ADD_JUDGES if factor == "judge" else f"{factor}s differ more than queries do"
+    notes = [f"{row.better} and {row.worse}: {more}." for row in rows if judges_decide(row.parts)]
     if several and any(row.judges < ROUGH for row in rows):
-        notes.append(f"Rough: fewer than {ROUGH} judges say little of how judges differ.")
+        notes.append(f"Rough: fewer than {ROUGH} {factor}s say little of how {factor}s differ.")
     cells: list[Mapping[str, Any]] = [
         {"better": row.better, "worse": row.worse, "interval": row.interval, **row.parts} for row in rows
     ]
-    title = "For other judges of this kind" if several else "Parts of the variance"
-    return Table(f"{name}-other-judges", title, columns, cells, notes)
+    title = f"For other {factor}s of this kind{what and f': {what}'}" if several else "Parts of the variance"
+    return Table(f"{name}-other-{factor}s", title, columns, cells, notes)
 
 
 def parts_picture(rows: Sequence[OtherJudges]) -> Whiskers | None:

@@ -127,13 +127,15 @@ class QueryBoard(Board, frozen=True, eq=False):
         return self.methods[kind].among(self.standings.queries).means
 
     def separating(self, kind: str) -> list[str]:
-        """Ids of the queries, first those that separate the agents most by this kind of score.
+        """Ids of the queries, first those that stand out (known for games alone), then by separation.
 
-        Queries of unknown separation come last. The order is no test: significance is known for games alone.
+        The order by separation is no test; queries of unknown separation come last.
         """
         spread, agreement = separations(*self.measured(kind))
         separation = np.where(spread == 0, 0, spread * agreement)
-        return [self.standings.queries[row] for row in np.lexsort((-np.nan_to_num(spread), -separation))]
+        stands_out = [bool(kind == WON and own.beyond_chance and own.spread) for own in self.standings.figures]
+        common = ~np.array(stands_out, np.bool_)
+        return [self.standings.queries[row] for row in np.lexsort((-np.nan_to_num(spread), -separation, common))]
 
     def heat_map(self, kind: str, agents: Sequence[str], query_ids: Sequence[str], link: Link = nowhere) -> Matrix:
         """Matrix of queries by agents: scores, coloured by the distance from the query's mean over agents.
@@ -164,14 +166,17 @@ class QueryBoard(Board, frozen=True, eq=False):
                     )
         heading, meaning = quantity(kind).title, quantity(kind).meaning
         caption = (
-            f"{heading}{', in percent' * (form is _WHOLE)}. {meaning} Blue: above the mean of the query's agents; "
-            "orange: below. Queries are sorted by separation, largest first; the order may be chance. "
+            f"{meaning} Queries that stand out come first, then the others by separation, an order that may be chance. "
             f"{self._level(kind)}"
         ).strip()
+        least, most = played[played > 0].min(initial=played.max()), played.max()
+        games = counted(most, "game") if least == most else f"{least:.0f} to {most:.0f} games"
+        of = f" in percent of {games}" if form is _WHOLE else ""
+        title = f"{heading}{of}: blue above the mean of the query's agents, orange below"
         links = {name: link(query_id, "") for query_id, name in labels.items()}
         links |= {agent: link("", agent) for agent in agents}
         rows = [total, *labels.values()]
-        return Matrix("queries", "", f"{heading}, queries by agents", caption, rows, agents, cells, "Query", links)
+        return Matrix("queries", title, f"{heading}, queries by agents", caption, rows, agents, cells, "Query", links)
 
     def agents(self, ratings: Ratings | None) -> list[str]:
         rated = [row.agent for row in ratings.agents] if ratings else []
@@ -407,8 +412,9 @@ class QueryBoard(Board, frozen=True, eq=False):
         return (quantity(name).column(name) for name in self.scores)
 
 
-def label_of_query(query_id: str, query: Query) -> str:
-    return f"{query_id}: {clipped(query.text, _LONGEST_TEXT)}"
+def label_of_query(query_id: str, query: Query, longest: int = _LONGEST_TEXT) -> str:
+    """The id and the start of the text, or the id alone if the text is the id."""
+    return query_id if query.text == query_id else f"{query_id}: {clipped(query.text, longest)}"
 
 
 def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:

@@ -20,7 +20,7 @@ from msgspec.structs import asdict, replace
 from arena.boards.calibration import CalibrationBoard
 from arena.boards.card import JudgeCard, JudgeCards, judge_cards
 from arena.boards.compare import compare_board
-from arena.boards.conclusion import NO_CONFLICT, expectation
+from arena.boards.conclusion import BY_PEOPLE, expectation
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
 from arena.boards.leaderboard import TournamentBoard, judged_on, missing
 from arena.boards.queries import QueryBoard, query_board
@@ -122,7 +122,7 @@ class TournamentReport(Board, frozen=True):
 
     def _people_checks(self) -> list[Check]:
         checks = self.shown.verdict()[1]
-        return [check for check in checks if check.name == NO_CONFLICT or check.name.startswith(PEOPLE)]
+        return [check for check in checks if check.name == BY_PEOPLE or check.name.startswith(PEOPLE)]
 
     def _basis(self) -> Section:
         board, settings = self.shown.board, self.shown.board.settings

@@ -66,7 +66,7 @@ _RUNS: Final = (
     Column("judged", "Judged", COUNT, "By calls of the run."),
     _FAILED,
     _COST,
-    Column("first", "First", meaning="The best rated agent after the run; see who is tied with it."),
+    Column("first", "First", meaning="The agent that the intervals put first; empty where several may be."),
 )
 _STAGES: Final = (
     _STAGE,
@@ -204,8 +204,16 @@ def _run(run: StoredRun, *, asks: bool) -> dict[str, Any]:
         "answered": answered if asks else None,
         "judged": spent.judged - answered,
         "failed": sum(_ended(run, stage)[1] for stage in stages),
-        "first": run.standings[0]["agent"] if run.standings else None,
+        "first": _first(run),
     }
+
+
+def _first(run: StoredRun) -> str | None:
+    """The one agent that may be first after a run; ``None`` if several may be, or if judges only compared words."""
+    may_be = [str(line["agent"]) for line in run.standings if line["rank_low"] == 1]
+    judges = run.subject.get("settings", {}).get("judges", {}).values()
+    of_words = judges and all(judge.get("provider") == "lexical" for judge in judges)
+    return may_be[0] if len(may_be) == 1 and not of_words else None
 
 
 def _stage(run: StoredRun, stage: str, words: str) -> dict[str, Any]:

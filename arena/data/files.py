@@ -51,7 +51,7 @@ from retrieval_eval.data.rows import (
     known_format,
     spelling_problem,
 )
-from retrieval_eval.data.table_spec import OF_DATA, READ, Columns, ColumnsRead, TableSpec, folded, how_to_name
+from retrieval_eval.data.table_spec import OF_DATA, READ, Columns, ColumnsRead, TableSpec, folded, how_to_name, names_of
 from retrieval_eval.data.tables import write_rows
 
 if TYPE_CHECKING:
@@ -411,8 +411,8 @@ def _require_columns(columns: Columns, sources: Sequence[RowSource]) -> None:
     if any(not isinstance(source, Rows) and known_format(source) is None for source in sources):
         return  # TREC topics have no header to check
     table_columns = dict.fromkeys(name for source in sources for name in columns_of(source))
-    for ours, theirs in columns.items():
-        if theirs is not None and theirs not in table_columns:
+    for ours, theirs in ((ours, each) for ours, named in columns.items() for each in names_of(named)):
+        if theirs not in table_columns:
             near = difflib.get_close_matches(theirs, table_columns, n=1)
             hint = f"; is it {near[0]!r}?" if near else f"; found {shortened(table_columns)}"
             raise InputError(f"columns: {ours}: no table has a column {theirs!r}{hint}")
@@ -453,6 +453,9 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     for record in records:
+        if record.row.form and record.query_id and not record.query:
+            how = "data: {queries: FILE, answers: ...}"
+            raise record.row.error(f"{record.row.form} has no texts of queries; name a table of them in YAML: {how}")
         if "query" not in record.row.values and not record.query:
             raise ANSWERS.missing(record.row.path, "query", record.row.values, record.row.line, chosen=True)
         if not record.query:

@@ -163,7 +163,8 @@ def _check(check: Check, *, brief: bool = False) -> str:
 
 def _strip(block: Checks) -> str:
     """HTML of checks in one line: names of failed checks, and counts of the others; a click shows their details."""
-    parts = [_folded(check.name, [check], block.link) for check in block.items if check.status == "failed"]
+    failed = [check for check in block.items if check.status == "failed"]
+    parts = [_folded(f"Failed: {check.name[0].lower()}{check.name[1:]}", [check], block.link) for check in failed]
     for status in ("unknown", "passed"):
         if checks := [check for check in block.items if check.status == status]:
             parts.append(_folded(f"{len(checks)} {_STATUSES[status][1].lower()}", checks, block.link))

@@ -267,7 +267,8 @@ def of_table(
         ]
         if marks:
             lines.append(Line(", ".join(str(column.value(row)) for column in table.columns[:names]), marks))
-    legend = {look: column.heading for look, column in columns.items()} if len(columns) > 1 else {}
+    drawn = {mark.look for line in lines for mark in line.marks}
+    legend = {look: column.heading for look, column in columns.items() if look in drawn} if len(columns) > 1 else {}
     form = next(iter(columns.values())).form
     assert isinstance(form, Number)
     name, title = f"{table.name}-drawn", capital(axis)

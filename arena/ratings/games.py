@@ -69,6 +69,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         unit: kind of the clusters; a topic or another column counts as ``query``.
         repeat: number of the repeat, see ``judges.types.repeat_of``; ``None`` if all answers are the first. The repeats
             of a query are games of their own in its cluster.
+        weight: number of games that each verdict counts as, fractions allowed; ``None`` counts each once.
     """
 
     agents: tuple[str, ...]
@@ -82,6 +83,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
     preference: Floats | None = None
     clusters: tuple[str, ...] | None = None
     unit: Unit = "query"
+    weight: Floats | None = None
     repeat: Int32s | None = None
 
     def __len__(self) -> int:
@@ -154,7 +156,15 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         query = None if self.query is None else self.query[rows]
         preference = None if self.preference is None else self.preference[rows]
         columns = agents, a, b, self.outcome[rows], self.queries, query, judges, judge, preference
-        return VerdictTable(*columns, self.clusters, self.unit, rows_of(self.repeat, rows))
+        weight = None if self.weight is None else self.weight[rows]
+        return VerdictTable(*columns, self.clusters, self.unit, weight, rows_of(self.repeat, rows))
+
+    def weight_of_pairs(self) -> Floats | None:
+        """Mean weight of the verdicts of each of ``pairs``."""
+        if self.weight is None:
+            return None
+        weights: Floats = np.bincount(self.pairs.game, self.weight) / np.bincount(self.pairs.game)
+        return weights
 
     def preferences(self) -> Floats:
         """Preference for the answer shown first, shape (n,); if the judge gave none, 1, 0.5 or 0 by the verdict."""
@@ -323,7 +333,7 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
     tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
     score = table.preferences() if soft else _score(table.outcome)
     columns = table.agents, table.a, table.b, score, table.cluster
-    return Games(*columns, True, tally=tally, soft=soft, judge=table.judge, repeat=table.repeat)
+    return Games(*columns, True, table.weight, tally=tally, soft=soft, judge=table.judge, repeat=table.repeat)
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
@@ -340,7 +350,7 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     cluster = None if table.cluster is None else table.cluster[pairs.first]
     judge, repeat = table.judge[pairs.first], rows_of(table.repeat, pairs.first)
     columns = table.agents, pairs.low, pairs.high, _score(outcome), cluster
-    return Games(*columns, tally=tally, judge=judge, repeat=repeat)
+    return Games(*columns, weight=table.weight_of_pairs(), tally=tally, judge=judge, repeat=repeat)
 
 
 def rows_of(column: Int32s | None, rows: NDArray[Any]) -> Int32s | None:
@@ -513,7 +523,7 @@ def average(table: VerdictTable) -> Games:
     cluster = None if table.cluster is None else table.cluster[pairs.first]
     judge, repeat = table.judge[pairs.first], rows_of(table.repeat, pairs.first)
     columns = table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), cluster
-    return Games(*columns, tally=tally, soft=True, judge=judge, repeat=repeat)
+    return Games(*columns, weight=table.weight_of_pairs(), tally=tally, soft=True, judge=judge, repeat=repeat)
 
 
 def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray[np.intp] | None, bool]:

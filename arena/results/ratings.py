@@ -72,6 +72,7 @@ class Leaderboard(Struct, frozen=True):
         missing: number of missing judgments and of all planned judgments, by score and agent.
         uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
         models: number of judgments by judge and by the model that replied, for judges on a provider's server.
+        drifts: the last finding on each judge that was asked again since its card, see ``arena.run.drift``.
         paid_usd: cost in dollars of all judgments; ``None`` if unknown, for a group of queries, and where no further
             queries are called for.
         reversals: groups of queries on which another agent beats the leader; ``None`` if no column groups the queries,
@@ -102,6 +103,7 @@ class Leaderboard(Struct, frozen=True):
     missing: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
     models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    drifts: Sequence[Mapping[str, float | int | str]] = ()
     paid_usd: float | None = None
     reversals: Reversals | None = None
     noise: tuple[Noise, ...] = ()
@@ -232,6 +234,7 @@ def leaderboard_of(
         },
         uneven=shares(gaps, clusters),
         models=_models(samples.values(), games.models, settings),
+        drifts=_drifts(store, name),
         paid_usd=_paid(store, name, ratings),
         reversals=None if ratings is None else _reversals(games, data, ratings),
         noise=noises(
@@ -395,6 +398,14 @@ def rating_settings(settings: StoredSettings) -> RatingSettings:
 def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]], of_games: Mapping[str, int]) -> dict[str, int]:
     causes = Counter(result.cause for stage in stages for _, result in stage if isinstance(result, JudgeFailure))
     return dict(sorted((causes + Counter(of_games)).items()))
+
+
+def _drifts(store: Store, tournament: str) -> list[Mapping[str, float | int | str]]:
+    """The last finding on each judge and level."""
+    results = store.results_named(f"drift-{tournament}-").values()
+    outcomes = [each.outcome for each in results if isinstance(each, Judgment) and isinstance(each.outcome, Mapping)]
+    outcomes.sort(key=lambda each: (each["day"], each["labels"]))
+    return [*{(each["judge"], each["level"]): each for each in outcomes}.values()]
 
 
 def _models(

@@ -99,9 +99,10 @@ KIND: Final = _Citations(
     form=TaskForm(
         "check",
         "Does the document say what the statement claims?",
+        "Only what the document says counts, in whatever words; what you know, length and style do not.",
         *("statement", "statements", "checked"),
         "No citation is checked yet.",
-        lambda _: [Choice(2, "All of it", "1"), Choice(1, "A part of it", "2"), Choice(0, "None of it", "3")],
+        lambda _: [Choice(2, "It says all", "1"), Choice(1, "It says a part", "2"), Choice(0, "It says none", "3")],
         names=("Statement", "Document"),
     ),
 )

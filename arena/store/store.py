@@ -243,6 +243,12 @@ class Store(Database):
         with self.reading() as connection:
             return want_rows.results(connection, judgment_ids)
 
+    @retrying
+    def results_named(self, prefix: str) -> dict[str, Result]:
+        """All results whose ids begin with ``prefix``."""
+        with self.reading() as connection:
+            return want_rows.results_named(connection, prefix)
+
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         """All planned judgments in plan order, each with its judgment id, or ``None`` if the id is not yet known."""
         return self._ask(name, want_rows.wanted, task)

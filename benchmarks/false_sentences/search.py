@@ -129,7 +129,9 @@ def of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Findin
     for pair, how in (((one, other), {}), ((chosen, one), {}), ((other, chosen), {"on": "pairwise", "looks": looks})):
         gate = compare(store, name, *pair, **how)  # type: ignore[arg-type]
         seen.pair = pair
-        yield from judged.read(seen, [*_lines(gate), *(score.finding(*pair) for score in gate.scores)])
+        yield from judged.read(
+            seen, [*judged.each_score(_lines(gate)), *(score.finding(*pair) for score in gate.scores)]
+        )
         yield from judged.finish_gate(seen)
     if world.voters:
         of_people = calibrate_tournament(store, name, resampling_of(store.settings(name)), method_samples=20)

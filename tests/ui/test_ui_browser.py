@@ -264,7 +264,7 @@ def test_a_cell_and_a_row_lead_to_games_and_queries_and_back_leads_to_where_they
     page.wait_for_selector("text=Verdicts")
     assert parse_qs(urlsplit(page.url).query) == {"tournament": ["plain"], "query": ["q03"]}
     page.go_back()
-    page.wait_for_selector("text=Blue: above the mean")
+    page.wait_for_selector("text=blue above the mean")
     assert "score=Mean" in page.url
     page.goto(f"{address}/queries?tournament=plain")
     settle(page)
@@ -336,7 +336,7 @@ def test_a_person_votes_by_keyboard_and_goes_on_after_a_reload(page: Page, addre
     settle(page)
     for place, (key, size) in enumerate(zip("123", [(390, 844), (1440, 900), (1280, 900)], strict=True), start=1):
         page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
-        for choice in ("Answer 1", "Answer 2", "Tie", "Skip"):
+        for choice in ("Answer 1 is better", "Answer 2 is better", "Neither is better", "Skip"):
             expect(page.get_by_role("button", name=choice)).to_be_in_viewport(ratio=1)
         press(page, key, f"{place} of {VOTED} queries voted on")
         expect(page.get_by_role("status").filter(has_text="Saved")).to_be_in_viewport()
@@ -351,7 +351,7 @@ def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str,
     page.goto(f"{address}/review?view=vote&tournament=plain")
     page.wait_for_selector(f"text=0 of {VOTED} queries")
     settle(page)
-    page.get_by_role("button", name="Answer 1").dblclick()
+    page.get_by_role("button", name="Answer 1 is better").dblclick()
     page.wait_for_selector(f"text=1 of {VOTED} queries voted on")
     settle(page)
     assert [own.value for own in said(folder, "dora")] == ["A"]

@@ -147,7 +147,7 @@ def test_verdicts_without_texts_are_shown_as_such_and_nobody_votes_on_them(here:
     assert "no answer's text is known" in unescape(sent(page("style")))
     assert "May judge stand in for people on games? Not known" in sent(page("card"))
     with_texts = "--tournament imported --queries QUERIES.csv --answers ANSWERS.csv"
-    for name in ("label", "vote", "people", "corrected", "disagreements"):
+    for name in ("label", "vote", "people"):
         command = page(name, annotator="ann").code[0].value
         assert command == f"ragleague import verdicts VERDICTS.csv --store {here} {with_texts}"
     for name in ("runs", "history", "bank", "nuggets"):
@@ -217,7 +217,7 @@ def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: P
     overview = shown(page("leaderboard"))
     assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
     assert "24 failed" in overview
-    assert "Enough judgments" in overview
+    assert "Share of judgments made" in overview
     assert "No run of this tournament has been recorded yet" in shown(page("runs"))
 
 

@@ -65,7 +65,7 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
         words = "so no query can be seen to separate the agents."
         onward.run_or_compare(f"Nothing is scored yet, {words}", source, _SCORED, f"No answer gets a score, {words}")
         return
-    text.lead(board.finding)
+    finding = st.container()
     if board.missing:
         incomplete(board.missing)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -80,6 +80,9 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
     rows = max(10, min(_ROWS, _CELLS // max(1, len(agents))))
     pages = ceil(len(listed) / rows)
     page = min(st.pagination(pages, key="page", bind="query-params"), pages) if pages > 1 else 1
+    if kind == WON and page == 1 and not words:  # the queries that it names stand first below
+        with finding:
+            text.lead(board.finding)
     st.html(_heat_map(source, kind, tuple(agents), tuple(listed[(page - 1) * rows : page * rows]), link("", source)))
 
 
@@ -167,7 +170,7 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
             agent, lambda query_id, has_games: to(query=query_id, agent=agent, view="games" if has_games else "")
         ),
         _WORST,
-        "the heat map",
+        "see All queries",
     )
     show_table(worst)
     games = data.games(source)

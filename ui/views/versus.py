@@ -11,12 +11,13 @@ import streamlit as st
 from arena.boards.gate.board import PAIRWISE, GateBoard
 from arena.boards.gate.compare import compare
 from arena.boards.gate.queries import PairBoard, pair_board
+from arena.boards.queries import label_of_query
 from arena.present.blocks import Commands, Remarks
 from arena.results.ratings import of_group
 from arena.store import Store
 from ui import data, onward, text
 from ui.address import links, pick, unfold
-from ui.show import draw, show_table
+from ui.show import draw, show_beside, show_table
 from ui.text import TextLine, nothing
 
 _MARGINS: Final = (0.05, 0.01, 0.02, 0.1, 0.2)
@@ -50,15 +51,12 @@ def show(source: data.Source) -> None:
         onward.run("No query has a score of both agents yet.", source)
         return
     text.lead(gate.headline)
-    figures, picture = st.columns(2)
-    with figures:
-        draw(gate.table())
-    with picture:
-        draw(gate.picture())
-    draw(Remarks(gate.remarks()))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        scores = {score.title: score.on for score in gate.scores}
-        on = scores[pick("Query by query, by", list(scores), "score", width=260, on_change=_forget_query)]
+    for note in gate.notes:
+        st.warning(note, icon=":material/warning:")
+    show_beside(gate.table(), [gate.picture()])
+    draw(Remarks(gate.reservations()))
+    scores = {score.title: score.on for score in gate.scores}
+    on = scores[pick("Score for groups and queries", list(scores), "score", width=260, on_change=_forget_query)]
     board = _pairs(source, (new, old), on, margin, group=source.group)
     if board.collapsed:
         st.warning(board.collapsed, icon=":material/warning:")
@@ -68,7 +66,7 @@ def show(source: data.Source) -> None:
         nothing("No query has this score of both agents.")
         return
     text.quiet(board.finding)
-    labels = {pair.query_id: text.query_label(pair.query_id, board.queries[pair.query_id].text) for pair in board.pairs}
+    labels = {pair.query_id: label_of_query(pair.query_id, board.queries[pair.query_id], 60) for pair in board.pairs}
     here = {"view": "versus", "new": new, "old": old, "margin": str(margin), "score": st.query_params.get("score", "")}
     to = links("compare", source)
 
@@ -79,6 +77,7 @@ def show(source: data.Source) -> None:
     with unfold("All queries", "all") as opened:
         if opened.open:
             show_table(board.query_table(leads))
+    st.caption("The same verdict in a terminal or a build:")
     draw(Commands([f"ragleague gate STORE --new {quote(new)} --old {quote(old)} --margin {margin:g}"]))
 
 

@@ -36,7 +36,8 @@ SHARE: Final = Percent(1)
 """Format of a share of points; it has a decimal because the margin may have one."""
 FORM: Final = Number(3)
 SIGNED: Final = Number(3, signed=True)
-_DIFFERENCE: Final = "New minus old; for games, new's share minus one half."
+_DIFFERENCE: Final = "New minus old; for games, new's share of the points minus 0.5, which is even."
+_EVEN: Final = "Win rate, 0.5 is even"
 _LOWER: Final = "Old minus new where lower is better."
 
 
@@ -164,11 +165,14 @@ class Compared(Struct, frozen=True):
         )
 
     def remarks(self) -> Iterator[str]:
+        yield from (f"{self.title}: {sentence}" for sentence in self.sentences())
+
+    def sentences(self) -> Iterator[str]:
+        """What allows no conclusion, what would help, and what else matters to the verdict."""
         undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
         of_judges = self.of_judges.sentences() if self.of_judges is not None else ()
         floor = [noise_words(self.noise)] if self.noise is not None else []
-        sentences = (*self.doubts, *undecided, *of_judges, *self.notes, *floor)
-        yield from (f"{self.title}: {sentence}" for sentence in sentences)
+        yield from (*self.doubts, *undecided, *of_judges, *self.notes, *floor)
 
     def _undecided(self) -> str:
         result, (singular, plural) = self.result, UNITS[self.unit]
@@ -194,6 +198,11 @@ class Compared(Struct, frozen=True):
         more = counted(_rounded(result.more), f"more {singular}", f"more {plural}")
         first = " ".join(filter(None, ("undecided.", judge_first(result.missing + self.left_out))))
         return f"{first} About {more} like these would decide it with a probability of 80%."
+
+
+def _beside(score: Compared) -> dict[str, Any]:
+    """What stands beside a difference: the score's name, and the figure that is subtracted, which games have not."""
+    return {"heading": score.title, "subtracted": score.old} if score.on != PAIRWISE else {"heading": _EVEN}
 
 
 class GroupCompared(Struct, frozen=True):
@@ -230,7 +239,8 @@ def group_table(groups: Sequence[GroupCompared]) -> Table:
         shown = Estimate(difference.value, n=difference.n) if group.few else difference
         rows.append(
             fields(group, "column", "value", "name", "verdict", "shrunk")
-            | fields(group.compared, "on", "title", "new", "old", "level")
+            | fields(group.compared, "on", "new", "old", "level")
+            | _beside(group.compared)
             | {"difference": shown, "queries": difference.n}
         )
     columns = (
@@ -238,12 +248,13 @@ def group_table(groups: Sequence[GroupCompared]) -> Table:
         Column("column", ""),
         Column("value", ""),
         Column("on", ""),
-        Column("title", "Score", programs=False),
+        Column("heading", "Score", programs=False),
         Column("queries", "Queries", COUNT, "With a figure of both agents."),
         Column("new", "New", FORM),
-        Column("old", "Old", FORM),
+        Column("old", ""),
+        Column("subtracted", "Old", FORM, programs=False),
         Column("difference", "Difference", SIGNED, _DIFFERENCE, "Interval"),
-        Column("shrunk", "Shrunk", SIGNED, "Difference drawn towards that of all groups: few queries vary more."),
+        Column("shrunk", ""),
         Column("verdict", "Verdict"),
     )
     return Table("groups", "", columns, rows)
@@ -260,9 +271,9 @@ def _rounded(count: int) -> int:
 
 
 GROUPS: Final = (
-    "No worse overall may be worse on one kind of query. The gate fails if a group's verdict is worse, by the rule for "
-    "all queries. Each interval is at the level at which Holm's procedure tests its group; groups of fewer than "
-    f"{FEW_QUERIES} queries are not tested."
+    "An agent no worse overall may be worse on one kind of query. The gate fails if a group's verdict is worse, "
+    "by the rule for all queries. The largest loss stands first. Each interval is at the level at which Holm's "
+    f"procedure tests its group; groups of fewer than {FEW_QUERIES} queries are not tested."
 )
 _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
 
@@ -325,12 +336,28 @@ class GateBoard(Board, frozen=True):
 
     def remarks(self) -> list[str]:
         games = [score.finding(self.new, self.old) for score in self.scores if score.on == PAIRWISE]
-        scores = (sentence for score in self.scores for sentence in score.remarks())
-        return [*games, *scores, *self._group_remarks(), *self.dated(), *self.notes]
+        return [*games, *self.reservations(), *self.notes]
+
+    def reservations(self) -> list[str]:
+        """What the table does not show; a sentence that several scores share is said once."""
+        scores: dict[str, list[str]] = {}
+        for score in self.scores:
+            for sentence in score.sentences():
+                scores.setdefault(sentence, []).append(score.title)
+        shared = (f"{listed(titles)}: {sentence}" for sentence, titles in scores.items())
+        return [*shared, *self._group_remarks(), *self.dated()]
 
     def dated(self) -> list[str]:
-        """A sentence for each agent with answers: how many, when they were made, and how many of them in this run."""
-        return [_dated(times) for times in self.times if times.answers]
+        """How many answers each agent has, when they were made and how many in this run; files' answers together."""
+        agents: dict[tuple[int, str, str], list[str]] = {}
+        for times in self.times:
+            if times.answers:
+                asked = times.agent if times.first is not None else ""
+                agents.setdefault((times.answers, _dated(times), asked), []).append(times.agent)
+        return [
+            f"Answers of {listed(names)}: {COUNT.write(count)}{' each' * (len(names) > 1)}, {words}."
+            for (count, words, _), names in agents.items()
+        ]
 
     def _group_remarks(self) -> Iterator[str]:
         """Sentences on the groups of queries: which collapse, which are too small, whether the group matters."""
@@ -359,7 +386,8 @@ class GateBoard(Board, frozen=True):
 
     def table(self) -> Table:
         rows = [
-            fields(score, "on", "title", "new", "old", "verdict")
+            fields(score, "on", "new", "old", "verdict")
+            | _beside(score)
             | fields(score.result, "difference", "missing")
             | {"queries": score.result.difference.n}
             for score in self.scores
@@ -369,9 +397,10 @@ class GateBoard(Board, frozen=True):
         meaning = f"{_DIFFERENCE} {_LOWER}" if lower else _DIFFERENCE
         columns = (
             Column("on", ""),
-            Column("title", "Score", programs=False),
+            Column("heading", "Score", programs=False),
             Column("new", "New", FORM),
-            Column("old", "Old", FORM),
+            Column("old", ""),
+            Column("subtracted", "Old", FORM, programs=False),
             Column("difference", "Difference", SIGNED, meaning, level),
             Column(
                 "queries", units.capitalize(), COUNT, f"{units.capitalize()} with a figure of both; each counts once."
@@ -383,7 +412,7 @@ class GateBoard(Board, frozen=True):
 
     def picture(self) -> Whiskers:
         lines = [
-            Line(score.title, [*_others(score), Mark(difference.value, difference.low, difference.high)])
+            Line(_beside(score)["heading"], [*_others(score), Mark(difference.value, difference.low, difference.high)])
             for score in self.scores
             if (difference := score.result.difference).value is not None
         ]
@@ -391,7 +420,7 @@ class GateBoard(Board, frozen=True):
         if any(_others(score) for score in self.scores):
             caption += " The longer grey line is the interval for other judges of this kind."
         if any(score.on == PAIRWISE for score in self.scores):
-            caption += " Of the win rate, the difference is new's share of the points less one half."
+            caption += f" The win rate is {self.new}'s share of the points, counted from 0.5."
         words = f"Difference of {self.new} and {self.old} with intervals"
         return Whiskers("gate", "", words, caption, lines, "Difference", SIGNED, zero=True)
 
@@ -441,11 +470,10 @@ class GateBoard(Board, frozen=True):
 
 
 def _dated(times: AnswerTimes) -> str:
-    answers = f"Answers of {times.agent}: {COUNT.write(times.answers)}"
     if times.first is None or times.last is None:
-        return f"{answers}, from a file."
+        return "from a file"
     anew = "" if times.asked is None else f", {COUNT.write(times.asked)} asked anew"
-    return f"{answers}, made {between_days(times.first, times.last)}{anew}."
+    return f"made {between_days(times.first, times.last)}{anew}"
 
 
 def _times_json(times: AnswerTimes) -> dict[str, Any]:

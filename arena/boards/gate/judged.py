@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from arena.boards.gate.board import MARGIN, PAIRWISE, GateBoard, JudgesAs, score_sections, section_of
 from arena.boards.gate.compare import check_agents, check_margin, compare
+from arena.config.stages import unasked
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
 from arena.data.kinds import VERDICT
@@ -105,6 +106,9 @@ def decide(
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:
+    for key in unasked(config.further):
+        if name in config.further[key].columns:
+            return [key]
     criteria = config.criteria.names if config.criteria is not None else ()
     section = section_of(name, criteria)
     if section == "retrieval":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -12,8 +12,8 @@ from arena.boards.compare import score_of
 from arena.boards.gate.board import FORM, GROUPS, MARGIN, PAIRWISE, SHARE, SIGNED, GroupCompared, group_table
 from arena.boards.gate.compare import compare
 from arena.data.dataset import groupings
-from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import Number, Percent, counted
+from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.numbers import counted
 from arena.present.picture import nowhere
 from arena.present.table import Column, Table, fields
 from arena.results.cache import cached_games
@@ -23,8 +23,7 @@ from arena.results.ratings import Group, of_group
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.types import Query
-
-_SIGNED_SHARE: Final = Percent(1, signed=True)
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 
 class QueryPair(Struct, frozen=True):
@@ -77,20 +76,22 @@ class PairBoard(Board, frozen=True, eq=False):
 
     def details(self) -> list[Section]:
         """Sections on groups of queries and on costs; each is left out if it would be empty."""
-        groups = Section("groups", "By group of queries", GROUPS, [group_table(self.groups)])
+        tested, few = ([group for group in self.groups if group.few is few] for few in (False, True))
+        untested = f"{counted(len(few), 'group')} of fewer than {FEW_QUERIES} queries: too few to tell."
+        blocks: list[Block] = [group_table(tested)] if tested else []
+        groups = Section(
+            "groups", "By group of queries", GROUPS if tested else "", blocks + [Remarks([untested])] * bool(few)
+        )
         return [*([groups] if self.groups else []), *self.costs.sections()]
 
     def scores_line(self, pair: QueryPair) -> str:
-        form, signed = self._forms
-        figures = f"{self.new} {form.write(pair.new)}, {self.old} {form.write(pair.old)}"
-        return f"{figures}, difference {signed.write(pair.difference)}"
-
-    @property
-    def _forms(self) -> tuple[Number, Number]:
-        return (SHARE, _SIGNED_SHARE) if self.on == PAIRWISE else (FORM, SIGNED)
+        if self.on == PAIRWISE:  # the two shares say it all
+            return f"{self.new} won {SHARE.write(pair.new)} of the points, {self.old} {SHARE.write(pair.old)}"
+        figures = f"{self.new} {FORM.write(pair.new)}, {self.old} {FORM.write(pair.old)}"
+        return f"{figures}, difference {SIGNED.write(pair.difference)}"
 
     def query_table(self, link: Callable[[str], str] = nowhere) -> Table:
-        form, signed = self._forms
+        form, games = (SHARE, True) if self.on == PAIRWISE else (FORM, False)
         rows = [
             fields(pair, "query_id", "new", "old", "difference")
             | {"text": self.queries[pair.query_id].text, "to": link(pair.query_id)}
@@ -101,7 +102,7 @@ class PairBoard(Board, frozen=True, eq=False):
             Column("text", "Text", link="to"),
             Column("new", "New", form),
             Column("old", "Old", form),
-            Column("difference", "New less old", signed),
+            Column("difference", "" if games else "New less old", SIGNED),
         )
         return Table("pairs", "", columns, rows)
 

@@ -74,7 +74,7 @@ def test_the_turns_of_a_conversation_are_one_figure(tmp_path: Path) -> None:
     for own, before in zip(found.scores, by_query.scores, strict=True):
         assert own.result.difference.value == pytest.approx(before.result.difference.value)
         assert " conversations" in own.finding("hybrid", "bm25")
-    assert found.table().columns[5].heading == "Conversations"
+    assert "Conversations" in [column.heading for column in found.table().columns]
 
 
 def test_missing_turns_of_a_conversation_are_said_and_may_decide_nothing(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from arena.boards.conclusion import NO_CONFLICT, conclude
+from arena.boards.conclusion import BY_PEOPLE, conclude
 from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.boards.people import evidence_checks
 from arena.calibration.comparison import Settings
@@ -79,7 +79,7 @@ def checked(
     comparisons = compare_opinions(by_judge, shared, Settings(samples=200), label_next=0, boards=False)
     scores = people_scores(by_people, QUERIES, (300, 0), {})
     (check,) = evidence_checks(ratings, conclude(ratings), comparisons, scores)
-    assert check.name == NO_CONFLICT
+    assert check.name == BY_PEOPLE
     return check
 
 

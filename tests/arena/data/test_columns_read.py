@@ -92,7 +92,7 @@ def test_a_prompt_beside_the_question_is_no_second_question(tmp_path: Path) -> N
 def test_an_object_is_no_answer_where_a_text_is(tmp_path: Path, ending: str) -> None:
     row = {"input": "q?", "response": {"raw": "said"}, "output": "said"}
     assert only_answer(load_dataset(answers=[table(tmp_path, f"a.{ending}", row)])) == "said"
-    with pytest.raises(DataError, match="the answer is an object"):
+    with pytest.raises(DataError, match="no column 'answer'; found input, raw"):
         load_dataset(answers=[table(tmp_path, f"b.{ending}", {"input": "q?", "response": {"raw": "said"}})])
 
 
