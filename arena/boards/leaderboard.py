@@ -21,6 +21,7 @@ from arena.boards.ratings import (
     ratings_section,
     without_judge_json,
 )
+from arena.boards.repeats import noise_json, noise_section
 from arena.boards.scores import Criteria, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, ratings_noun, tally, trust_checks
 from arena.config.stages import unasked
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 DETAILS: Final = frozenset(
     {"conclusion", "leaderboard", "groups", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
-    | {"coverage", "retrieval-judges", "retrieval-agreement", "audit", "wordings"}
+    | {"coverage", "noise", "retrieval-judges", "retrieval-agreement", "audit", "wordings"}
 )
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """Order of the sections below the ratings; the sections of further stages follow."""
@@ -232,6 +233,7 @@ class TournamentBoard(Board, frozen=True):
         sections += [self.figure] if self.figure is not None else []
         if board.ratings is not None:
             sections += judge_section(board.ratings, board.by_judge, board.consistency)
+        sections += [noise_section(board.noise)] if board.noise else []
         sections += self.calibration
         parts = self._parts()
         sections += [
@@ -285,6 +287,7 @@ class TournamentBoard(Board, frozen=True):
             else {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high},
             "adaptive": board.adaptive,
             "settings": board.settings.shown(),
+            **({"noise": noise_json(board.noise)} if board.noise else {}),
             **{key: further.json() for key, further in further_boards(board.further).items()},
         }
 

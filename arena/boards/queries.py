@@ -26,7 +26,7 @@ from arena.results.documents import QueryLabels, query_labels
 from arena.results.exam import Study
 from arena.results.scores import answer_scores
 from arena.store import Store
-from judges.types import Query
+from judges.types import Query, repeat_of
 from retrieval_eval.nuggets.types import Assignment, Support
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
@@ -373,6 +373,8 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("agents-on-query", "", columns, rows)
 
     def scores_line(self, query_id: str, agent: str) -> str:
+        """The scores of an agent on a query; of a repeat, those of all its repeats."""
+        agent, _ = repeat_of(agent)
         values = {WON: self.standings.on(self.standings.queries.index(query_id), agent).share}
         values |= {kind: by_answer.get((query_id, agent)) for kind, by_answer in self.scores.items()}
         known = ((kind, value) for kind in self.kinds if (value := values[kind]) is not None)

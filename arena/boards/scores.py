@@ -118,7 +118,8 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
         means: dict[str, dict[str, Any]] = {}
         for agent in sorted({agent for scores in self.scores for agent in scores.agents}):
             for scores in self.scores:
-                if graded := scores.count(agent):
-                    mean = {"mean": scores.means[agent].value, "graded": graded, "wanted": scores.missing(agent)[1]}
+                missing, wanted = scores.missing(agent)
+                if graded := wanted - missing:
+                    mean = {"mean": scores.means[agent].value, "graded": graded, "wanted": wanted}
                     means.setdefault(agent, {})[scores.name] = mean
         return means

@@ -10,6 +10,7 @@ from arena.present.blocks import Section
 from arena.present.numbers import COUNT, PERCENT, counted
 from arena.present.table import Column, Table, TableRow
 from arena.results.support import SupportResults
+from judges.types import repeat_of
 from retrieval_eval.scores.support import WEIGHTS
 
 _PRECISION, _RECALL = map(quantity, ("support_precision", "support_recall"))
@@ -51,7 +52,7 @@ class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
     def _rows(self) -> list[TableRow]:
         rows: list[TableRow] = []
         for agent in dict.fromkeys([*self.scores[0].agents, *self.results.unread]):
-            answers = [answer for (_, name), answer in self.results.answers.items() if name == agent]
+            answers = [answer for (_, name), answer in self.results.answers.items() if repeat_of(name)[0] == agent]
             sentences = sum(answer.sentences for answer in answers)
             pairs = (sum(answer.pairs[level] for answer in answers) for level in range(len(WEIGHTS)))
             rows.append(

@@ -24,7 +24,7 @@ from arena.stages.audit import AUDIT
 from arena.stages.support import SUPPORT
 from arena.store import Result, Store, Wanted
 from arena.store.outcomes import game_verdicts
-from judges.types import GAME_OUTCOMES, Judgment, Task, Verdict
+from judges.types import GAME_OUTCOMES, Judgment, Task, Verdict, repeat_of
 from retrieval_eval.exam.grades import origin_of
 from retrieval_eval.nuggets.types import Support
 from retrieval_eval.stats.agreement import label_agreement
@@ -184,7 +184,7 @@ def _of_scores(
         for want, judgment in judged.items():
             origin = origin_of(want.item) if want.task is Task.GRADING else (want.query_id, want.item, 0)
             if origin is not None and want.task is not Task.PASSAGE_ASSIGNMENT:
-                labels[origin[1], clusters.get(want.query_id, want.query_id), place] += _labels(judgment)
+                labels[repeat_of(origin[1])[0], clusters.get(want.query_id, want.query_id), place] += _labels(judgment)
     agents, units = sorted({agent for agent, _, _ in labels}), sorted({unit for _, unit, _ in labels})
     means = np.full((len(agents), len(units), len(by_wording)), np.nan)
     for (agent, unit, place), numbers in labels.items():
@@ -201,7 +201,7 @@ def _of_scores(
         both = np.stack([difference[known].mean(axis=1), difference[known, 0]])
         together, usual = mean_estimates(both, np.arange(known.sum()), (-reach, reach))
         interval, ahead, behind = for_other_judges(together, half), agents[one], agents[other]
-        rows.append(OtherJudges(ahead, behind, len(by_wording), interval, parts_of(cells)))
+        rows.append(OtherJudges(ahead, behind, len(by_wording), interval, parts_of(cells[..., np.newaxis])))
         changes += [
             f"by wording {number} alone {behind} is ahead of {ahead}"
             for number, value in zip(by_wording, difference[known].mean(axis=0).tolist(), strict=True)

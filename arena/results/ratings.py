@@ -19,8 +19,9 @@ from arena.results.games import GameTable, read_games
 from arena.results.outcomes import Coverage, Shortfall, coverage, shortfall
 from judges.errors import InputError
 from judges.sections import shortened
-from judges.types import JudgeFailure, Judgment, Query, Task, conversations
+from judges.types import JudgeFailure, Judgment, Query, Task, conversations, repeat_of
 from judges.writing import count_words
+from retrieval_eval.stats.repeats import Noise, noises
 from retrieval_eval.stats.scores import Gaps, MissingShare, Scores, shares
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Leaderboard(Struct, frozen=True):
             queries are called for.
         by_group: the leader on each group of queries; ``None`` if no column groups them, or there are no ratings.
         groups: number of groups of all queries, of which ``group`` is one; 0 without a group.
+        noise: how much each score changes when a system is asked again; empty if no agent answered a query twice.
     """
 
     tournament: str
@@ -103,6 +105,7 @@ class Leaderboard(Struct, frozen=True):
     paid_usd: float | None = None
     by_group: LeaderByGroup | None = None
     groups: int = 0
+    noise: tuple[Noise, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -246,6 +249,15 @@ def leaderboard_of(
         drifts=_drifts(store, name),
         paid_usd=_paid(store, name, ratings),
         by_group=None if ratings is None else _by_group(games, data, ratings),
+        noise=noises(
+            [
+                *filter(None, [games.points(settings.win_and_tie)]),
+                *criteria[:1],
+                *(() if exam is None else exam.scores),
+                *(() if nuggets is None else nuggets.answers.scores[:1]),
+                *(scores for results in further.values() for scores in results.scores[:1]),
+            ]
+        ),
     )
 
 
@@ -342,9 +354,11 @@ def _documents(
 def _unjudged(store: Store, data: Dataset, games: GameTable, settings: StoredSettings) -> int:
     """Number of queries without a judged game although two agents answer them, plus those that ``data.limit`` cut."""
     judged = {games.queries[place] for place in set(games.query[games.played].tolist())}
-    answering: dict[str, set[str]] = {query_id: {agent.name for agent in settings.agents} for query_id in data.queries}
+    answering: dict[str, set[str]] = {
+        query_id: {repeat_of(agent.name)[0] for agent in settings.agents} for query_id in data.queries
+    }
     for query_id, agent in data.answers:
-        answering[query_id].add(agent)
+        answering[query_id].add(repeat_of(agent)[0])
     count = sum(len(agents) > 1 and query_id not in judged for query_id, agents in answering.items())
     return count + (settings.left_out if store.only is None else 0)
 
@@ -365,10 +379,9 @@ def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
 def _adaptive(settings: StoredSettings, data: Dataset, games: GameTable) -> AdaptiveState | None:
     if not settings.adaptive or settings.pairwise is None:
         return None
-    from arena.ratings.adaptive import Meeting
-    from arena.stages.adaptive import AdaptiveGames
+    from arena.stages.adaptive import AdaptiveGames, meeting_of
 
-    meetings = dict.fromkeys(Meeting(*games.key(row)[:3]) for row in range(len(games)))
+    meetings = dict.fromkeys(meeting_of(*games.key(row)[:3]) for row in range(len(games)))
     schedule = AdaptiveGames(settings.pairwise, data, list(meetings))
     schedule.learn(games.verdicts().each())
     return schedule.state()

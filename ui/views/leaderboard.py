@@ -21,7 +21,7 @@ from ui.address import link, unfold
 from ui.show import draw, show_table
 from ui.text import incomplete
 
-_MORE: Final = frozenset({"leaderboard", "groups", "judges", "costs", "coverage"})
+_MORE: Final = frozenset({"leaderboard", "groups", "judges", "noise", "costs", "coverage"})
 """Sections of the leaderboard to show in the expander; Compare and Trust show the other sections."""
 _ON_TOP: Final = (Chart, Whiskers)
 """Kinds of charts to leave out of the expander, because the first screen shows them."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from arena.boards.gate.figures import FORM, PAIRWISE, SIGNED, Compared, GroupCompared, in_percent
 from arena.boards.groups import one_of_groups
+from arena.boards.repeats import noise_json
 from arena.data.dataset import Group
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, between_days, counted, listed
@@ -302,6 +303,7 @@ def _json(score: Compared) -> dict[str, Any]:
         **fields(difference, "low", "high", "method"),
         **fields(result, "missing", "wins", "ties", "losses"),
         **({"lower_is_better": True} if score.lower else {}),
+        **({} if score.noise is None else {"noise": noise_json([score.noise])[score.noise.score]}),
         "difference": difference.value,
         "queries": difference.n,
         "judgments": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -14,10 +15,11 @@ from msgspec.structs import replace
 from arena.boards.compare import OF_STAGE, score_of
 from arena.boards.conclusion import NO_MODEL
 from arena.boards.gate.board import GateBoard
-from arena.boards.gate.differences import by_games, by_score
+from arena.boards.gate.differences import SAME, by_games, by_score
 from arena.boards.gate.figures import LEVEL, MARGIN, PAIRWISE, Compared, GroupCompared, JudgesAs, section_of
 from arena.config.settings import StoredSettings
 from arena.data.kinds import KINDS
+from arena.present.numbers import counted
 from arena.results.cache import cached_games
 from arena.results.cards import NO_CARD, lacking_cards
 from arena.results.groups import require_column
@@ -27,13 +29,16 @@ from arena.results.scores import means_of
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
+from judges.types import repeat_of
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.groups import interaction, shrunk
 from retrieval_eval.stats.paired import holm_levels
+from retrieval_eval.stats.repeats import halves, noise
 from retrieval_eval.stats.scores import Scores
 
 _WRITES_CARDS: Final = "'ragleague calibrate CONFIG --card FILE' writes one"
 _FARTHEST: Final = 0.5
+_SAME_REPEATS: Final = "all repeats score the same on every query. Equal texts are no evidence: is the system cached?"
 
 
 def compare(
@@ -54,12 +59,13 @@ def compare(
 
     ``on`` names scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, or a measure such as
     ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
-    worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
-    gives in ``looks`` the share of all queries judged at each test so far. With ``judges="random"`` the verdict by
-    games is for other judges of this kind too. ``by`` names columns of the queries: the agents are then compared on
-    each of their groups too, and the verdict *worse* on a group fails the gate. All groups share the error probability
-    of a score (Holm). ``since`` is when this run began, in seconds since 1970: answers made later count as asked anew.
-    ``every`` has all scores besides the games, if the caller has read them.
+    worse by ``margin``, in share of games won or in units of the score. An agent with repeated answers can be compared
+    with itself: its first repeats with the others, by games with their share of points against all agents. A gate that
+    tests after each batch of games gives in ``looks`` the share of all queries judged at each test so far. With
+    ``judges="random"`` the verdict by games is for other judges of this kind too. ``by`` names columns of the queries:
+    the agents are then compared on each of their groups too, and the verdict *worse* on a group fails the gate. All
+    groups share the error probability of a score (Holm). ``since`` is when this run began, in seconds since 1970:
+    answers made later count as asked anew. ``every`` has all scores besides the games, if the caller has read them.
 
     Raises:
         InputError: an agent, a score or a column does not exist, or the margin is out of range.
@@ -67,7 +73,9 @@ def compare(
     settings, games = store.settings(tournament), cached_games(store, tournament)
     answered, known = store.answered(tournament)
     agents = sorted({*known, *games.agents})
-    check_agents(new, old, agents)
+    repeats = Counter(repeat_of(name)[0] for name in {name for _, name in answered})
+    check_agents(new, old, agents, repeats)
+    points = games.points(settings.win_and_tie)
     data = cache(partial(store.dataset, tournament))
     requested = [on] if isinstance(on, str) else list(on)
     check_margin(margin, requested)
@@ -81,6 +89,12 @@ def compare(
     def on_queries(name: str, level: float, queries: frozenset[str] | None = None) -> Compared:
         """Compare by one score, on all queries or on some of them."""
         answers = answered if queries is None else frozenset(key for key in answered if key[0] in queries)
+        if new == old:
+            method = replace(halves(points if name == PAIRWISE else means[name], new, repeats[new]), name=name)
+            method = method if queries is None else method.among(queries)
+            compared = by_score(method, (method.agents[0], method.agents[1]), margin, games.clusters, level)
+            same = compared.differences and max(map(abs, compared.differences)) < SAME
+            return replace(compared, doubts=(*compared.doubts, *([_SAME_REPEATS] if same else ())), itself=True)
         if name == PAIRWISE:
             how: dict[str, Any] = {"level": level, "looks": looks, "judges": judges, "queries": queries}
             return by_games(games, settings, answers, (new, old), margin, **how)
@@ -107,19 +121,58 @@ def compare(
         group for name, level in levels.items() for group in _by_group(groups, level, partial(on_queries, name))
     ]
     left_out = settings.left_out if store.only is None else 0
+    floors = {
+        name: floor
+        for name in levels
+        if (of := points if name == PAIRWISE else means[name]) is not None and (floor := noise(of)) is not None
+    }
     scores = [
-        replace(score, doubts=(*score.doubts, *_without_card(score.on, settings)), left_out=left_out)
+        replace(
+            score,
+            doubts=(*score.doubts, *_without_card(score.on, settings)),
+            left_out=left_out,
+            noise=floors.get(score.on),
+        )
         for score in scores
     ]
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     no_model = PAIRWISE in (score.on for score in scores) and settings.judges_of_words
-    notes = (f"{NO_MODEL}.",) if no_model else ()
-    times = tuple(answer_times(store, tournament, name, since) for name in (new, old))
-    whole = number_of_groups(store, tournament)
-    return GateBoard(
-        tournament, new, old, margin, tuple(scores), notes, columns, tuple(of_groups), times, store.group, whole
+    notes = (
+        *([f"{NO_MODEL}."] if no_model else []),
+        *(_unpaired(answered, new, old) if len(repeats) < repeats.total() else ()),
     )
+    times = tuple(answer_times(store, tournament, name, since) for name in dict.fromkeys((new, old)))
+    names = halves(points, new, repeats[new]).agents if new == old else (new, old)
+    return GateBoard(
+        tournament,
+        names[0],
+        names[1],
+        margin,
+        tuple(scores),
+        notes,
+        columns,
+        tuple(of_groups),
+        times,
+        store.group,
+        number_of_groups(store, tournament),
+    )
+
+
+def _unpaired(answered: Collection[tuple[str, str]], new: str, old: str) -> Iterator[str]:
+    """Sentences on repeats of one agent that the other lacks."""
+    if new == old:
+        return
+    keys = {
+        agent: {(query, repeat_of(name)[1]) for query, name in answered if repeat_of(name)[0] == agent}
+        for agent in (new, old)
+    }
+    for agent, other in ((new, old), (old, new)):
+        if alone := sum(repeat > 1 for _, repeat in keys[agent] - keys[other]):
+            yield (
+                f"games pair repeats 1-1, 2-2 and so on: {counted(alone, 'answer')} of {agent} in no game, since "
+                f"{other} has no such repeat."
+            )
 
 
 def _level(settings: StoredSettings, on: str) -> float:
@@ -183,7 +236,7 @@ def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
     added = sorted(set(queries).difference(means.queries))
     unknown = np.full((2, len(means.agents), len(added)), np.nan)
     values, ends = np.hstack([means.values, unknown[0]]), np.concatenate([means.bounds, unknown], axis=2)
-    return replace(means, queries=(*means.queries, *added), values=values, ends=ends)
+    return replace(means, queries=(*means.queries, *added), values=values, ends=ends, repeats=None)
 
 
 def check_margin(margin: float, on: Sequence[str]) -> None:
@@ -196,9 +249,13 @@ def check_margin(margin: float, on: Sequence[str]) -> None:
         )
 
 
-def check_agents(new: str, old: str, agents: Sequence[str]) -> None:
+def check_agents(new: str, old: str, agents: Sequence[str], repeats: Mapping[str, int] | None = None) -> None:
+    """Check the names of two agents; an agent may be compared with itself if it has several ``repeats``."""
     for name in (new, old):
         if name not in agents:
             raise InputError(f"no agent {name!r} in the tournament{nearest(name, agents)}")
-    if new == old:
-        raise InputError(f"{new!r} cannot be compared with itself; name two agents")
+    if new == old and (repeats or {}).get(new, 1) < 2:
+        raise InputError(
+            f"{new!r} answered each query once, so it cannot be compared with itself; name two agents, or ask it "
+            "several times (agents: repeats)"
+        )

@@ -15,7 +15,7 @@ from arena.config.settings import StoredSettings
 from arena.present.numbers import P_VALUE, PERCENT, counted, listed
 from arena.ratings.adaptive import outcomes_of
 from arena.ratings.games import Games, Unit
-from arena.ratings.other_judges import contributions, parts_of
+from arena.ratings.other_judges import contributions, over_repeats, parts_of
 from arena.ratings.results import MOST_JUDGES, UNITS, RatingSettings
 from arena.results.games import FAILED, NOT_WANTED, GameTable
 from arena.results.ratings import rating_settings
@@ -29,7 +29,7 @@ from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
 """If judges saw an agent first (or last) in less than this share of verdicts, position bias may explain its score."""
-_SAME: Final = 1e-9
+SAME: Final = 1e-9
 
 
 def by_games(
@@ -105,10 +105,12 @@ def _of_judges(
     """What the comparison owes to its judges, and half the width of the interval for other judges; 0 if unknown."""
     names = tuple(games.judges[judge] for judge in np.unique(games.judge[rows & games.played]).tolist())
     rated = games.rated(options, rows)
-    if rated is None or rated.judge is None or not 2 <= len(names) <= MOST_JUDGES:
+    if rated is None or rated.judge is None or len(names) > MOST_JUDGES:
         return OfJudges(names), 0.0
+    if len(names) < 2:
+        return OfJudges(names, parts={} if rated.repeat is None else parts_of(contributions(rated, pair[0]))), 0.0
     cells = contributions(rated, pair[0])
-    half = float(variance(cells).half_widths((1 - level) / 2)[0])
+    half = float(variance(over_repeats(cells)).half_widths((1 - level) / 2)[0])
 
     def verdict(of: Games) -> GateVerdict:
         return paired(outcomes_of(of, pair).score - 0.5, result.margin, reach=0.5, level=level).verdict
@@ -252,7 +254,7 @@ def by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clus
         doubt = f"no {UNITS[unit][0]} has a score of both."
         return Compared(name, None, None, result, level, (doubt,), tuple(notes), unit, judgments, lower=means.lower)
     doubts = []
-    if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
+    if np.ptp(np.concatenate([new, old])) < SAME and new.size > 1:
         doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
     missing_turns = _missing_turns(*(dict(enumerate(counts.tolist())) for counts in (judged, turns)))
     notes = [*([f"{_missing(missing, unit)}."] if missing else []), *missing_turns, *notes]

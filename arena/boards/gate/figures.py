@@ -10,6 +10,7 @@ from msgspec import Struct
 from arena.boards.compare import score_of
 from arena.boards.left_out_judges import ADD_JUDGES, FIXED, judges_decide, parts_words
 from arena.boards.quantities import WON, quantity
+from arena.boards.repeats import noise_words
 from arena.config.stages import listed_stages
 from arena.present.blocks import judge_first
 from arena.present.numbers import COUNT, Number, counted
@@ -18,6 +19,7 @@ from arena.ratings.results import UNITS
 from retrieval_eval.stats.components import ROUGH
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
+from retrieval_eval.stats.repeats import Noise
 
 PAIRWISE: Final = "pairwise"
 MARGIN: Final = 0.05
@@ -64,6 +66,7 @@ class OfJudges(Struct, frozen=True):
         number = len(self.names)
         if number < 2:
             yield f"{FIXED[0].lower()}{FIXED[1:]}"
+            yield from [f"{parts_words(self.parts)}."] if self.parts else []
             return
         changed = [f"without {judge}, {verdict}" for judge, verdict in self.without.items()]
         if changed:
@@ -73,6 +76,7 @@ class OfJudges(Struct, frozen=True):
         others, one = self.others, self.one
         if others.low is None or one.low is None:
             yield f"no interval for other judges: {number} judges do not show how judges differ."
+            yield from [f"{parts_words(self.parts)}."] if self.parts else []
             return
         rough = f", rough with {number} judges" if number < ROUGH else ""
         shares = [FORM.between(*(end + 0.5 for end in ends)) for ends in _ends(others, one)]
@@ -98,6 +102,8 @@ class Compared(Struct, frozen=True):
         judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
         differences: as in ``result``, by query or conversation; for games, the share of points minus one half.
         lower: whether lower is better; the difference is then old minus new.
+        noise: how much the score changes when a system is asked again; ``None`` without repeated answers.
+        itself: whether one agent is compared with itself, by its repeats.
     """
 
     on: str
@@ -114,6 +120,8 @@ class Compared(Struct, frozen=True):
     judges: JudgesAs = "fixed"
     differences: tuple[float, ...] = ()
     lower: bool = False
+    noise: Noise | None = None
+    itself: bool = False
 
     @property
     def verdict(self) -> GateVerdict:
@@ -131,7 +139,7 @@ class Compared(Struct, frozen=True):
         if difference.value is None:
             return f"{title}: no {UNITS[self.unit][0]} has a figure of both."
         queries = counted(difference.n or 0, *UNITS[self.unit])
-        if self.on != PAIRWISE:
+        if self.on != PAIRWISE or self.itself:
             interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
             return (
                 f"{title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
@@ -152,7 +160,8 @@ class Compared(Struct, frozen=True):
         """What allows no conclusion, what would help, and what else matters to the verdict."""
         undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
         of_judges = self.of_judges.sentences() if self.of_judges is not None else ()
-        yield from (*self.doubts, *undecided, *of_judges, *self.notes)
+        floor = [noise_words(self.noise)] if self.noise is not None else []
+        yield from (*self.doubts, *undecided, *of_judges, *self.notes, *floor)
 
     def _undecided(self) -> str:
         result, (singular, plural) = self.result, UNITS[self.unit]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ from arena.store import Store
 from arena.store.runs import Runs
 from judges.errors import InputError
 from judges.sections import nearest
-from judges.types import CallTrace
+from judges.types import CallTrace, repeat_of
 from retrieval_eval.scores.metrics import parse_measures
 
 if TYPE_CHECKING:
@@ -72,8 +73,11 @@ def decide(
     in_files: Sequence[str] = ()
     if not config.lacks_queries:
         only_configured = config.agents and not config.data.runs  # their names are known without reading the corpus
-        in_files = (load_files(config) if only_configured else load_data(config)).agents
-    check_agents(new, old, sorted({*in_files, *config.agents}))
+        in_files = (load_files(config) if only_configured else load_data(config)).answerers
+    repeats = Counter(repeat_of(name)[0] for name in in_files) | Counter(
+        {name: spec.repeats for name, spec in config.agents.items()}
+    )
+    check_agents(new, old, sorted(repeats), repeats)
     for name in ask:
         if name not in (new, old):
             raise InputError(f"--ask {name}: name {new} or {old}, which this gate compares")
@@ -153,7 +157,7 @@ def _by_batch(
     agents = declared_agents(config)
     whole = load_data(config, agents)
     data = _restricted(whole, new, old, group)
-    agents = [agent for agent in agents if agent.name in (new, old)]
+    agents = [agent for agent in agents if repeat_of(agent.name)[0] in (new, old)]
     check_agents(new, old, data.agents)
     batch, most = adaptive_settings(section).batch, len(AdaptiveGames(section, data).at_most())
     most //= 2 if section.both_orders else 1
@@ -200,9 +204,13 @@ def _restricted(data: Dataset, new: str, old: str, group: Group | None) -> Datas
     return replace(
         data,
         queries=queries,
-        answers={key: answer for key, answer in data.answers.items() if key[0] in queries and key[1] in (new, old)},
+        answers={
+            key: answer
+            for key, answer in data.answers.items()
+            if key[0] in queries and repeat_of(key[1])[0] in (new, old)
+        },
         retrieved={
-            query_id: [entry for entry in entries if entry.agent in (new, old, SHARED)]
+            query_id: [entry for entry in entries if repeat_of(entry.agent)[0] in (new, old, SHARED)]
             for query_id, entries in data.retrieved.items()
             if query_id in queries
         },
