@@ -143,11 +143,11 @@ def compare(
         *(_unpaired(answered, new, old) if len(repeats) < repeats.total() else ()),
     )
     times = tuple(answer_times(store, tournament, name, since) for name in dict.fromkeys((new, old)))
-    names = halves(points, new, repeats[new]).agents if new == old else (new, old)
+    pair = halves(points, new, repeats[new]).agents if new == old else (new, old)
     return GateBoard(
         tournament,
-        names[0],
-        names[1],
+        pair[0],
+        pair[1],
         margin,
         tuple(scores),
         notes,
