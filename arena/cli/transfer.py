@@ -111,7 +111,7 @@ def import_scores(
         list[str] | None, typer.Option(metavar="METRIC", help="higher is better for this score; may be repeated")
     ] = None,
 ) -> None:
-    """Import scores that another tool gave to answers as a tournament; no judge is asked.
+    """Import scores that another tool gave to answers; no judge is asked.
 
     FILE has a row for each score (qid, agent, metric, value; several runs have a column 'repeat'), a column for each
     (name them with --column score=NAME), or is what ragas, DeepEval, promptfoo, RAGChecker, MLflow, LangSmith or
