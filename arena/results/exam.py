@@ -49,7 +49,6 @@ from retrieval_eval.exam.scores import (
     GradedUnit,
     alpha_ndcg,
     cover_scores,
-    places,
 )
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats import Floats
@@ -241,7 +240,7 @@ LEADERBOARD: Final = TableSpec(("agent", "rank", "score"), ("agent",), {"agent":
 
 
 def read_official(path: Path) -> dict[str, float]:
-    """Read an official leaderboard, from JSON with ranks by agent or a table of ranks or scores, as ranks (1 is best).
+    """Read an official leaderboard, JSON with ranks by agent or a table of ranks or scores; the lowest number is best.
 
     Raises:
         DataError: the file cannot be read, names an agent twice, or a rank or score is not a number.
@@ -258,7 +257,7 @@ def read_official(path: Path) -> dict[str, float]:
         if row.identifier("agent") in ranks:
             raise row.error("this agent is listed twice", row.text("agent"))
         ranks[row.identifier("agent")] = value
-    return ranks if ranked else places(ranks)
+    return ranks if ranked else {agent: -score for agent, score in ranks.items()}
 
 
 def _official_json(path: Path) -> dict[str, float]:
