@@ -46,7 +46,7 @@ _BINARISED: Final = (
 )
 
 
-HEAD_WEIGHTED: Final = {"tau_ap": "tau_AP", "tau_gap": "tau_GAP", "tau_at_10": "Tau of the 10 best"}
+HEAD_WEIGHTED: Final = {"tau_ap": "tau_AP", "tau_gap": "tau_GAP", "tau_at_10": "Tau@10"}
 """Names of the correlations in ``HeadWeighted``."""
 
 

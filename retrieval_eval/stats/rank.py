@@ -61,7 +61,7 @@ class RankCorrelation(Struct, frozen=True):
         topics: number of topics where tau-b is defined.
         topics_kendall: mean of the topics' taus.
         by_topic: tau-b of each topic, NaN where undefined, shape (topics,).
-        head: correlations of the runs' mean scores in which the runs that are best by the first score count more.
+        head: correlations of the runs' mean scores in which the runs that are best by the second score count more.
     """
 
     runs: int
@@ -157,7 +157,7 @@ def correlate_topics(
         int(defined.sum()),
         _tested(topics_estimate, _mean_p(sums_by_cluster)),
         tuple(taus.tolist()),
-        head_weighted(x[0], y[0]),
+        head_weighted(y[0], x[0]),
     )
 
 
