@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug, too_few
@@ -50,6 +51,9 @@ from arena.store.outcomes import Consistency
 from retrieval_eval.stats.alternative import HALF, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from arena.run.drift import Frozen
 
 May: TypeAlias = Literal["yes", "no", "not known"]
 
@@ -139,6 +143,7 @@ class JudgeCards(Board, frozen=True):
     tournament: str
     made: date
     cards: tuple[JudgeCard, ...]
+    frozen: Mapping[tuple[str, Level], Frozen] = {}
 
     def sections(self) -> Sequence[Section]:
         return [card.section() for card in self.cards]
@@ -153,6 +158,7 @@ class JudgeCards(Board, frozen=True):
                 "pairs": [pair_row(pair) for pair in card.pairs],
                 "figures": {key: fields(figure, "value", "low", "high") for key, figure in card.figures.items()},
                 "checks": card.checks,
+                "frozen": msgspec.to_builtins(self.frozen.get((card.judge, card.level))),
             }
             for card in self.cards
         ]

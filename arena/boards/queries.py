@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from arena.boards.nuggets import support_words
 from arena.boards.quantities import WON, quantity
-from arena.data.dataset import groupings
+from arena.data.dataset import group_values, groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section, estimated
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, Number, clipped, counted, listed
 from arena.present.picture import Matrix, MatrixCell, nowhere
@@ -26,7 +26,7 @@ from arena.results.documents import QueryLabels, query_labels
 from arena.results.exam import Study
 from arena.results.scores import answer_scores
 from arena.store import Store
-from judges.types import Query
+from judges.types import Query, repeat_of
 from retrieval_eval.nuggets.types import Assignment, Support
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
@@ -93,14 +93,14 @@ class QueryBoard(Board, frozen=True, eq=False):
     @property
     def all_columns(self) -> tuple[str, ...]:
         """Names of all further columns in the table of queries, also of those with too many values for groups."""
-        return tuple(dict.fromkeys(name for query in self.queries.values() for name in query.metadata))
+        return tuple(dict.fromkeys(name for query in self.queries.values() for name in group_values(query)))
 
     @property
     def kinds(self) -> tuple[str, ...]:
         return (*([WON] if any(figures.games for figures in self.standings.figures) else []), *self.scores)
 
     def of_group(self, column: str, value: str) -> QueryBoard:
-        places = [row for row, query in enumerate(self.queries.values()) if query.metadata.get(column) == value]
+        places = [row for row, query in enumerate(self.queries.values()) if group_values(query).get(column) == value]
         ids = list(self.queries)
         chosen = {ids[row]: self.queries[ids[row]] for row in places}
         verdicts = {query_id: counts for query_id, counts in self.verdicts.items() if query_id in chosen}
@@ -231,7 +231,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         """A row for each value in a column of the queries: number of queries, mean separation, each agent's games."""
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for row, query in enumerate(self.queries.values()):
-            groups[query.metadata.get(column, "")].append(row)
+            groups[group_values(query).get(column, "")].append(row)
         rows = []
         for value, places in sorted(groups.items()):
             known = [own for row in places if (own := self.standings.figures[row].separation) is not None]
@@ -373,6 +373,8 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("agents-on-query", "", columns, rows)
 
     def scores_line(self, query_id: str, agent: str) -> str:
+        """The scores of an agent on a query; of a repeat, those of all its repeats."""
+        agent, _ = repeat_of(agent)
         values = {WON: self.standings.on(self.standings.queries.index(query_id), agent).share}
         values |= {kind: by_answer.get((query_id, agent)) for kind, by_answer in self.scores.items()}
         known = ((kind, value) for kind in self.kinds if (value := values[kind]) is not None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import MODEL, Conclusion, judge_changes
+from arena.boards.groups import groups_check
 from arena.boards.left_out_judges import FIXED, family_of, finding, is_fixed
 from arena.config.stages import unasked
 from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
@@ -33,7 +34,7 @@ from arena.present.numbers import (
 from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import UNITS, fewest_queries
-from retrieval_eval.stats.bootstrap import FEW_QUERIES, wilson
+from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import LEVEL as MISSING_LEVEL
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 
 PEOPLE: Final = "Agreement of people with the judge"
+SIMULATED: Final = "simulated"
+"""Name of a judge whose verdicts were drawn by chance, as those of ``ragleague demo``."""
 _CARRIED_BY: Final = 0.02
 """Share of the queries, at least two, whose removal must not change the leader; otherwise a trust check fails."""
 _NAMED: Final = 5
@@ -95,7 +98,9 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
         for judge, consistency in judges.items()
         if consistency.agreement is not None
     ]
-    results += [*_by_groups(board), *_cards(board)]
+    if board.by_group is not None:
+        results.append(groups_check(board.by_group, ratings_noun(board)))
+    results += _cards(board)
     if board.further:
         from arena.boards.scores import further_boards  # late: 'rate' has no store, and needs none of this
 
@@ -106,35 +111,6 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     results += of_people or [no_people()]
     results += _language_models(board)
     return tuple(check for status in _ORDER for check in results if check.status == status)
-
-
-def _by_groups(board: Leaderboard) -> Iterator[Check]:
-    """Whether another agent beats the leader on some group of queries, which the figures over all queries hide."""
-    groups = board.reversals
-    if groups is None:
-        return
-    few = f" Too few queries to tell: {listed(groups.few, _NAMED)}." if groups.few else ""
-    tested = f"{counted(groups.groups, 'group')} of queries by {listed(groups.columns, _NAMED)}"
-    finding = f"{groups.leader} leads, and no agent beats it by more than chance on any of {tested}."
-    if groups.reversed:
-        finding = "; ".join(
-            f"{groups.leader} wins {with_interval(group.share, PERCENT)} of the points against {group.other} where "
-            f"{group.column}={group.value} ({counted(group.share.n or 0, *ratings_noun(board))}), and "
-            f"{PERCENT.write(group.overall)} on all"
-            for group in groups.reversed[:_NAMED]
-        )
-        finding += "."
-    elif not groups.groups:
-        finding = f"No group of queries by {listed(groups.columns, _NAMED)} has {FEW_QUERIES} queries."
-        few = ""
-    yield Check(
-        "Result by group of queries",
-        "failed" if groups.reversed else "passed" if groups.groups else "unknown",
-        f"{finding}{few}",
-        "Decide per group: 'ragleague leaderboard --group COLUMN=VALUE' rates the agents on it alone."
-        if groups.reversed
-        else "Add queries of each group.",
-    )
 
 
 def ratings_noun(board: Leaderboard) -> tuple[str, str]:
@@ -536,6 +512,7 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
             "Keep the server from falling back on another model, and ask for the one that replies as 'model'; if "
             "'model' is your own name for it, declare 'replies_as'.",
         )
+    yield from _same_judge(board)
     if cut := board.causes.get("prompt_cut", 0):
         yield Check(
             "Length of prompts",
@@ -543,6 +520,47 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
             f"{counted(cut, 'judgment')} failed since the server cut the prompt.",
             "Raise the server's context length, then run again.",
         )
+
+
+def _same_judge(board: Leaderboard) -> Iterator[Check]:
+    """Whether each judge stayed the same: by its model's name, and by what it says of its card's items."""
+    for judge in dict.fromkeys([*board.models, *(str(each["judge"]) for each in board.drifts)]):
+        models = _versions(board, judge)
+        drifts = [each for each in board.drifts if each["judge"] == judge]
+        if len(models) < 2 and not drifts:
+            continue
+        verdicts = {each["verdict"] for each in drifts}
+        status: Status = "unknown"
+        if "drifted" in verdicts or not drifts:
+            status = "failed"
+        elif len(models) < 2 and verdicts == {"no drift found"}:
+            status = "passed"
+        replied = listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
+        sentences = [f"Its judgments are of {replied}."] if len(models) > 1 else []
+        sentences += [
+            f"Asked again since the card of {each['made']}: {each['verdict']}; {each['moved']} of "
+            f"{COUNT.write(int(each['labels']))} labels moved ({each['level']})."
+            for each in drifts
+        ]
+        yield Check(
+            f"Version of the judge {judge}",
+            status,
+            " ".join(sentences),
+            "Ask for a dated version of the model and judge all again under another judge's name."
+            if drifts
+            else "Ask for a dated version of the model. Whether its judgments changed, 'ragleague calibrate CONFIG "
+            "--since CARD' says.",
+        )
+
+
+def _versions(board: Leaderboard, judge: str) -> Mapping[str, int]:
+    """Number of judgments by each model that replied under the name of the judge's model."""
+    from judges.witness import is_same_model
+
+    if (settings := board.settings.judges.get(judge)) is None:
+        return {}
+    asked = settings.replies_as or settings.model
+    return {model: count for model, count in board.models.get(judge, {}).items() if is_same_model(asked, model)}
 
 
 def _by_others(board: Leaderboard) -> Iterator[str]:
@@ -559,6 +577,13 @@ def _by_others(board: Leaderboard) -> Iterator[str]:
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:
+    if SIMULATED in board.judges:
+        yield Check(
+            "Source of the verdicts",
+            "failed",
+            f"The verdicts of {SIMULATED} were drawn by chance: nobody was asked.",
+            "Let a judge read real answers before anything is decided.",
+        )
     word_judges = [*filter(board.settings.of_words, board.settings.judges)]
     if word_judges:
         phrase = "compare words and are no language models: their"
@@ -576,12 +601,10 @@ _MOST_PAIRS: Final = 15
 VOTES: Final = Number(1)
 _FEWEST_GAMES: Final = 10
 """Minimum number of games that two judges must share for their kappa to be shown."""
-_WORTH: Final = Number(0, signed=True, unit=" points")
 _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("order_agreement", "Orders agree", PERCENT, "near 100%"),
-    ("first_share", "First shown wins", PERCENT, "50%"),
-    ("first_effect", "First is worth", _WORTH, "0"),
-    ("longer_share", "Longer wins", PERCENT, "near 50%"),
+    ("first_effect", "First shown wins, between equal agents", PERCENT, "50%"),
+    ("longer_effect", "Longer wins, between equal agents", PERCENT, "near 50%"),
     ("tie_rate", "Ties", PERCENT, "few"),
 )
 """Fields of ``JudgeHealth`` to show, each with heading, number format, and the value of an unbiased judge."""
@@ -632,7 +655,7 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     rows = [
         {
             "habit": heading,
-            **{judge: with_interval(getattr(health, key), form) for judge, health in known_health.items()},
+            **{judge: with_interval(_habit(health, key, ratings), form) for judge, health in known_health.items()},
             "fair": fair,
         }
         for key, heading, form, fair in _HABITS
@@ -646,6 +669,12 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known_health)]
     notes = [FIXED] if is_fixed(ratings) else []
     return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows, notes)
+
+
+def _habit(health: JudgeHealth, key: str, ratings: Ratings) -> Estimate:
+    """A habit as in the check of it; an advantage in points as what it makes of games between equal agents."""
+    figure: Estimate = getattr(health, key)
+    return _between_equals(figure, ratings.settings.scale) if key.endswith("_effect") else figure
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:

@@ -55,6 +55,16 @@ class ListedStage(Struct, frozen=True):
         return getattr(import_module(self.module), name)
 
 
+WORDINGS: Final[Mapping[Task, tuple[Task, int]]] = {
+    Task(f"{task.value}_wording_{number}"): (task, number)
+    for task in (
+        *(Task.PAIRWISE, Task.CRITERIA, Task.GRADING, Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT),
+        Task("support"),
+    )
+    for number in (2, 3)
+}
+"""The tasks in which an audit judges again by another wording of the prompt: the task judged first, and the wording."""
+
 STAGES: Final = (
     ListedStage("retrieval", (Task.RELEVANCE,), "arena.stages.relevance", "RelevanceStage", name="relevance"),
     ListedStage("pairwise", (Task.PAIRWISE,), "arena.stages.pairwise", "pairwise_stage"),
@@ -81,7 +91,7 @@ STAGES: Final = (
         "arena.results.refusals",
         "arena.boards.refusals",
         scores={
-            "alignment": "Aligned",
+            "alignment": "Refusal score",
             "risk": "Risk",
             "carefulness": "Carefulness",
             "wrongly_declined": "Wrongly declined",
@@ -101,7 +111,7 @@ STAGES: Final = (
     ),
     ListedStage(
         "audit",
-        (Task("audit"),),
+        (Task("audit"), *WORDINGS),
         "arena.stages.audit",
         "AuditStage",
         "Games of known cheats",

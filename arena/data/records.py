@@ -29,7 +29,7 @@ from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, tab
 from retrieval_eval.data.table_spec import Columns, TableSpec, folded, spellings
 from retrieval_eval.data.tables import read_rows
 
-COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
+COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference", "repeat")
 """The columns that become fields of an ``AnswerRecord``; all other columns become metadata of the answer."""
 ANSWERS: Final = TableSpec((*COLUMNS, "messages", "error"), ("answer",), kept=True, named_by={"answer": "agent"})
 _PASSAGE_SPEC: Final = TableSpec(("did", "document"))
@@ -55,6 +55,7 @@ class AnswerRecord(Struct, frozen=True):
         metadata: the values of all other columns that have a value, as text.
         form: the format of the file, such as ``promptfoo``; ``""`` for a plain table.
         failure: the error in a row without an answer, else ``""``; the answer counts as missing, not as empty.
+        repeat: the value of the column ``repeat``, ``""`` without one.
     """
 
     row: Row
@@ -68,6 +69,7 @@ class AnswerRecord(Struct, frozen=True):
     metadata: Mapping[str, str]
     form: str = ""
     failure: str = ""
+    repeat: str = ""
 
 
 def sources_of(sources: Sources) -> list[RowSource]:
@@ -115,7 +117,7 @@ def _first_record(path: Path | str) -> Mapping[str, Cell]:
     return {} if table_format(path) in {"csv", "tsv"} else next(read_rows(path)).values
 
 
-_PASSAGE: Final = ("document", *spellings("document"), "context")
+PASSAGE_NAMES: Final = ("document", *spellings("document"), "context")
 """Names of the column with the passage's text, in tables that have one row for each passage of an answer."""
 
 
@@ -124,15 +126,15 @@ def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
 
     In such tables, the first row of an answer, or each of its rows, has the answer's text.
     """
-    first_records: dict[tuple[str, str], AnswerRecord] = {}
+    first_records: dict[tuple[str, ...], AnswerRecord] = {}
     for record in records:
-        first_records.setdefault((record.query_id or record.query, record.agent), record)
-    column = next((name for name in _PASSAGE if all(name in record.row.values for record in records)), None)
+        first_records.setdefault(_answer_of(record), record)
+    column = next((name for name in PASSAGE_NAMES if all(name in record.row.values for record in records)), None)
     if column is None or len(first_records) == len(records) or any(record.passages for record in records):
         return records
-    passages: dict[tuple[str, str], dict[str, Document]] = {key: {} for key in first_records}
+    passages: dict[tuple[str, ...], dict[str, Document]] = {key: {} for key in first_records}
     for record in records:
-        key, text = (record.query_id or record.query, record.agent), record.row.text(column)
+        key, text = _answer_of(record), record.row.text(column)
         if text in passages[key] or (record.answer.strip() and record.answer != first_records[key].answer):
             return records
         passages[key][text] = Document(id_of_text("d", text), text)
@@ -148,6 +150,10 @@ def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
         )
         for key, record in first_records.items()
     ]
+
+
+def _answer_of(record: AnswerRecord) -> tuple[str, ...]:
+    return record.query_id or record.query, record.agent, record.repeat
 
 
 def columns_of(source: RowSource) -> Iterator[str]:
@@ -233,6 +239,7 @@ def _record(row: Row, name: str, form: str) -> AnswerRecord:
         row.others(COLUMNS),
         form,
         failure,
+        row.text("repeat").strip(),
     )
 
 

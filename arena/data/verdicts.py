@@ -27,7 +27,7 @@ from arena.data.verdict_words import (
     side_of,
 )
 from arena.present.numbers import counted
-from arena.ratings.games import GameVerdict, VerdictTable
+from arena.ratings.games import GameVerdict, VerdictTable, without_repeats
 from arena.ratings.pairs import ROUNDING
 from judges.errors import DataError
 from judges.types import GAME_OUTCOMES, Verdict
@@ -223,7 +223,10 @@ def read_verdicts(
             path,
             f"{without:,} of {games.places.size:,} verdicts have no query id; give all verdicts a query id, or none",
         )
-    agents, (first, second) = in_order(games.first, games.second)
+    names, (first, second) = in_order(games.first, games.second)
+    agents, first, second, repeat = without_repeats(names, first, second)
+    if repeat is None and (column := games.further.get("repeat")) is not None:
+        repeat = column.codes + np.int32(1)
     _require_one_spelling(source, agents, first, second, games.places)
     judges, (judge,) = in_order(games.judge)
     queries, query = None, None
@@ -231,7 +234,8 @@ def read_verdicts(
         queries, (query,) = in_order(games.query)
     preference = None if np.isnan(games.preference).all() else games.preference
     weight = None if (games.weight == 1).all() else games.weight
-    table = VerdictTable(agents, first, second, games.outcome, queries, query, judges, judge, preference, weight=weight)
+    verdicts = agents, first, second, games.outcome, queries, query, judges, judge, preference
+    table = VerdictTable(*verdicts, weight=weight, repeat=repeat)
     duplicates, conflicts = _repeats(table, [column for name, column in games.further.items() if name != "reason"])
     return ImportedVerdicts(
         source,
@@ -481,6 +485,8 @@ def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
     parts = [(table.a, len(table.agents)), (table.b, len(table.agents)), (table.judge, len(table.judges))]
     if table.query is not None and table.queries is not None:
         parts.append((table.query, len(table.queries)))
+    if table.repeat is not None:
+        parts.append((table.repeat, int(table.repeat.max(initial=0)) + 1))
     for codes, size in [*parts, *((column.codes, len(column.names)) for column in further)]:
         if limit * size > 2**60:
             unique_keys, key = np.unique(key, return_inverse=True)

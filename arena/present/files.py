@@ -186,17 +186,20 @@ def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -
     button = "<button type=button>{}</button>" if sortable else "{}"
     titles = [f' title="{escaped(column.meaning)}"' if column.meaning else "" for column in columns]
     scales = [markup.scale_of(column.drawn, column.form) if column.drawn else None for column in columns]
+    is_drawn = any(scales)
+    named = '<span class="who">{}</span>' if is_drawn else "{}"
     plots = [f'<td class="plot" aria-hidden="true">{markup.axis(scale)}</td>' if scale else "" for scale in scales]
     head = "".join(
         f'{plot}<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
         for plot, kind, title, column in zip(plots, kinds, titles, columns, strict=True)
     )
+    labels = [f' data-label="{escaped(column.heading)}"' * is_drawn for column in columns]
     cells = [_cells(column, scale) for column, scale in zip(columns, scales, strict=True)]
     rows = "".join(
-        f'<tr><th scope="row">{_name(columns[0], at)}</th>'
+        f'<tr><th scope="row">{named.format(_name(columns[0], at))}</th>'
         + "".join(
-            f"{plot}<td{kind}{_value(column, at) if sortable else ''}>{cell}</td>"
-            for kind, column, (plot, cell) in zip(kinds[1:], columns[1:], row[1:], strict=True)
+            f"{plot}<td{kind}{label}{_value(column, at) if sortable else ''}>{cell}</td>"
+            for kind, label, column, (plot, cell) in zip(kinds[1:], labels[1:], columns[1:], row[1:], strict=True)
         )
         + "</tr>\n"
         for at, row in enumerate(zip(*cells, strict=True))

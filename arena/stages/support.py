@@ -123,7 +123,7 @@ class SupportStage(TournamentStage):
         return [subject.want(self._section.judge) for subject in self._subjects(query_id)]
 
     def _subjects(self, query_id: str) -> Iterator[SupportSubject]:
-        for agent in self.data.agents:
+        for agent in self.data.answerers:
             for place, sentence in enumerate(self._sentences.get((query_id, agent)) or ()):
                 for doc_id in counted_citations(sentence, self._section.citations):
                     if doc_id is not None and doc_id in self.data.documents:

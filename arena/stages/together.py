@@ -37,6 +37,8 @@ class TournamentStages(Stage):
             for listed in listed_stages()
             if (section := config.section(listed.key)) is not None
         ]
+        for stage in self.stages:
+            stage.join(self.stages)
         self._by_task = {task: stage for stage in self.stages for task in stage.tasks}
 
     @property
@@ -53,13 +55,17 @@ class TournamentStages(Stage):
         )
 
     def begin(self, stage: TournamentStage, query_id: str) -> Sequence[Wanted]:
-        return self._samples(stage.first(query_id))
+        return self._samples(self._with_more(stage.first(query_id)))
 
     def leads_on(self, task: Task) -> bool:
         return self._by_task[task].leads_on(task)
 
     def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:
-        return self._samples(self._by_task[want.task].after(want, result))
+        return self._samples(self._with_more(self._by_task[want.task].after(want, result), want))
+
+    def _with_more(self, wants: Sequence[Wanted], cause: Wanted | None = None) -> Sequence[Wanted]:
+        more = [want for stage in self.stages for want in stage.also(wants, cause)]
+        return [*wants, *more] if more else wants
 
     def _samples(self, wants: Sequence[Wanted]) -> Sequence[Wanted]:
         """Repeat each planned judgment for every sample of its judge, unless its task is ``written_once``."""

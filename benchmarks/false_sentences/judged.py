@@ -293,13 +293,13 @@ def _ends(said: str) -> tuple[float | None, float | None]:
 
 @claim(
     "gate: games",
-    rf"Win rate: (?P<a>[v-z]) won (?P<v>{END})% of the points against (?P<b>[v-z]) on (?P<n>\d+) (?P<unit>quer(?:y|ies)|conversations?)(?: \((?P<level>[\d.]+)% interval (?P<ends>[^)]*)%\))?, a tie counting half\. Above 45\.0% it is not worse, above 50% better\.",
+    rf"Win rate: (?P<a>[v-z]) won (?P<v>{NUMBER}) of the points against (?P<b>[v-z]) on (?P<n>\d+) (?P<unit>quer(?:y|ies)|conversations?)(?: \((?P<level>[\d.]+)% interval (?P<ends>[^)]*)\))?, a tie counting half\. Above 0\.45 it is not worse, above 0\.5 better\.",
 )
 def _games(seen: Seen, said: Said) -> bool | str:
     found = _units(seen, "pairwise")
     right = (said["a"], said["b"]) == seen.pair and found is not None and found[2] == int(said["n"])
     right = right and said["unit"].startswith("conv") == (seen.world.turns > 1)
-    return right and found is not None and rounds_to(said["v"], found[0], 100)
+    return right and found is not None and rounds_to(said["v"], found[0])
 
 
 @claim(
@@ -411,6 +411,27 @@ always(
     "groups",
     r"check passed: Result by group of queries: [v-z] leads, and no agent beats it by more than chance on any of \d+ groups? of queries by [\w, ]+\.(?: Too few queries to tell: .*)?",
     r"check unknown: Result by group of queries: No group of queries by .* has 10 queries\..*",
+)
+
+
+@claim(
+    "row of a group",
+    r"row of The leader by group of queries: \w+=\w+ \| [v-z] \| (?P<n>\d+) \| (?P<v>\S+)% \| (?P<ends>[^|]+) \| \S+% \| \S+% \| (?P<verdict>[\w ]+)",
+)
+def _of_group(seen: Seen, said: Said) -> bool | str:
+    low, high = _ends(said["ends"])
+    if low is None or high is None:
+        return said["verdict"] == "too few to tell" and int(said["n"]) < 10
+    right = low <= float(said["v"]) <= high and 10 <= int(said["n"]) <= len(seen.world.names)
+    verdict = "worse" if high < 50 else "better" if low > 50 else "undecided"
+    return right and (verdict == said["verdict"] or 50 in (low, high))
+
+
+always(
+    "groups: how",
+    r"All intervals hold together \(Holm, over the groups of [\w, ]+\); groups of fewer than 10 (?:queries|conversations) are not tested\.",
+    r"Only queries where \w+=\w+: one of \d+ groups\. If its results made you choose it, its intervals are too narrow; '--by \w+' corrects for that\.",
+    r"[v-z] against each agent on each group\. The worst of several groups looks worse than it is\.",
 )
 always("gate: one order", r"Win rate: judged in one order only, so a judge's favour for a place may show\.")
 

@@ -89,6 +89,10 @@ VOCABULARY: Final[Mapping[str, Term]] = {
         "generated outputs predictions",
         "answer",
     ),
+    "repeat": _term(
+        "which of several answers of one agent to the query: 1, 2, 3, or any other values; see [repeats](repeats.md)",
+        "repeat_id repetition replicate replicate_id epoch trial trial_id",
+    ),
     "passages": _term(
         "a list of the texts that were retrieved for the answer",
         "contexts retrieved_contexts retrieved_context retrieval_context retrieval_contexts retrieved_documents "
@@ -145,7 +149,7 @@ SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first":
 """For each word that the column ``order`` may contain, whether agent_b's answer was shown first."""
 OF_DATA: Final = (
     *("qid", "query", "messages", "conversation", "turn", "agent", "answer", "passages", "reference"),
-    *("did", "document", "rank", "score"),
+    *("did", "document", "rank", "score", "repeat"),
 )
 """Columns of queries, answers and documents; a configuration can say which column of a table each of them is."""
 

@@ -95,8 +95,8 @@ def test_the_first_screen_has_few_words_and_all_that_a_terminal_shows_and_leads_
     run = opened()
     assert sent(run).count("<h1>") == 1
     first = tables(run)[0]
-    columns = ["Agent", "Group", "To first", "Ranks", "Win rate", "Cost", "Latency", "Mean grade", "nDCG@10", "Rating"]
-    assert [name for name in first if "Unnamed" not in name and name in columns] == columns
+    columns = ["Agent", "Group", "To first", "Ranks", "Win rate", "Cost", "Latency", "Mean grade", "nDCG@10"]
+    assert [name for name in first if "Unnamed" not in name] == columns
     assert "queries?tournament=sample&amp;agent=bm25" in sent(run)
     assert "trust?tournament=sample" in sent(run)
     bodies = "".join(own.proto.body for own in run.get("html"))
@@ -254,6 +254,19 @@ def test_what_an_address_asks_for_in_vain_is_said(
     assert sorted(label for note in notes for label in note.rstrip(".").split(": ")[1].split(", ")) == sorted(
         fields.values()
     )
+
+
+def test_one_field_limits_a_page_to_a_group_or_compares_the_groups_of_a_column(here: Path) -> None:
+    write_store(here, queries=24, kinds=("x", "y"))
+    texts = {chosen: shown(page("leaderboard", group=chosen)) for chosen in ("by kind", "kind: x")}
+    assert "By group of queries" in texts["by kind"]
+    assert "kind=y" in texts["by kind"]
+    assert "permutation test" in texts["by kind"]
+    assert "sample where kind=x" in texts["kind: x"]
+    assert "Only queries where kind=x: one of 2 groups." in texts["kind: x"]
+    assert "By group of queries" not in texts["kind: x"]
+    for chosen, option in (("by kind", "--by kind"), ("kind: x", "--group kind=x")):
+        assert page("versus", group=chosen).code[-1].value.endswith(option)
 
 
 NAMES = ("a/b & c#d%20 'e'", 'say "é" <b>+?=;', "مرحبا 你好", "n" * 200)

@@ -15,7 +15,7 @@ from arena.boards.queries import QueryBoard, queries_meant, query_board
 from arena.data.dataset import Dataset
 from arena.present.files import html_block
 from arena.present.table import first
-from judges.types import Query
+from judges.types import Query, repeat_of
 from ui import data, onward, text
 from ui.address import link, links, switch
 from ui.show import draw, show_table
@@ -127,7 +127,7 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
     show_table(ranking)
     dataset = data.dataset_of(source, query_id)
     ordered = sorted((row["agent"] for row in ranking.rows), key=lambda agent: agent != first_agent)
-    answering = [agent for agent in ordered if (query_id, agent) in dataset.answers]
+    answering = [name for agent in ordered for name in dataset.names_of(query_id, agent)]
     st.subheader("Answers", anchor=False)
     if answering and not any(dataset.answers[query_id, agent].has_text for agent in answering):
         st.caption(text.NO_TEXTS)
@@ -154,7 +154,7 @@ def _show_answers(
         for column, agent in zip(st.columns(min(_BESIDE, len(agents))), agents[start : start + _BESIDE], strict=False):
             with column:
                 scores = TextLine("quiet", board.scores_line(query.query_id, agent))
-                text.lines(TextLine("strong", agent, link=to(agent=agent)), scores)
+                text.lines(TextLine("strong", agent, link=to(agent=repeat_of(agent)[0])), scores)
                 text.answer(dataset.answers[query.query_id, agent], f"answer-{agents.index(agent)}", raw=raw)
     return agents
 

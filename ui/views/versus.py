@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from shlex import quote
+from shlex import join
 from typing import Final
 
 import streamlit as st
 
-from arena.boards.gate.board import PAIRWISE, GateBoard
 from arena.boards.gate.compare import compare
+from arena.boards.gate.figures import PAIRWISE
 from arena.boards.gate.queries import PairBoard, pair_board
 from arena.boards.queries import label_of_query
 from arena.present.blocks import Commands, Remarks
-from arena.results.ratings import of_group
-from arena.store import Store
 from ui import data, onward, text
 from ui.address import links, pick, unfold
 from ui.show import draw, show_beside, show_table
@@ -23,15 +21,8 @@ from ui.text import TextLine, nothing
 _MARGINS: Final = (0.05, 0.01, 0.02, 0.1, 0.2)
 
 
-def _compare(
-    store: Store, tournament: str, pair: tuple[str, str], margin: float, group: tuple[str, str] | None
-) -> GateBoard:
-    part = store if group is None else of_group(store, tournament, group)
-    return compare(part, tournament, *pair, margin=margin)
-
-
-_gate = data.judged(_compare, "Comparing the agents …")
-_pairs = data.judged(pair_board, "Comparing query by query …")
+_gate = data.judged(compare, "Comparing the agents …", grouped=True)
+_pairs = data.judged(pair_board, "Comparing query by query …", grouped=True)
 
 
 def show(source: data.Source) -> None:
@@ -46,7 +37,7 @@ def show(source: data.Source) -> None:
         new = pick("New", agents, "new", width=260, on_change=_forget_query)
         old = pick("Old", [agent for agent in agents if agent != new], "old", width=260, on_change=_forget_query)
         margin = pick("Margin: how much worse still passes", _MARGINS, "margin", width=260)
-    gate = _gate(source, (new, old), margin, source.group)
+    gate = _gate(source, new, old, margin=margin, by=source.by)
     if all(score.new is None for score in gate.scores):
         onward.run("No query has a score of both agents yet.", source)
         return
@@ -57,7 +48,7 @@ def show(source: data.Source) -> None:
     draw(Remarks(gate.reservations()))
     scores = {score.title: score.on for score in gate.scores}
     on = scores[pick("Score for groups and queries", list(scores), "score", width=260, on_change=_forget_query)]
-    board = _pairs(source, (new, old), on, margin, group=source.group)
+    board = _pairs(source, (new, old), on, margin=margin, by=source.by)
     if board.collapsed:
         st.warning(board.collapsed, icon=":material/warning:")
     draw(*board.details())
@@ -78,7 +69,9 @@ def show(source: data.Source) -> None:
         if opened.open:
             show_table(board.query_table(leads))
     st.caption("The same verdict in a terminal or a build:")
-    draw(Commands([f"ragleague gate STORE --new {quote(new)} --old {quote(old)} --margin {margin:g}"]))
+    asked = ("--by", source.by) if source.by else ("--group", "=".join(source.group)) if source.group else ()
+    words = ["ragleague", "gate", "STORE", "--new", new, "--old", old, "--margin", f"{margin:g}", *asked]
+    draw(Commands([join(words)]))
 
 
 def _forget_query() -> None:

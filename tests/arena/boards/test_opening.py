@@ -195,7 +195,7 @@ def test_the_next_step_says_what_it_costs_where_the_store_knows_what_was_paid(tm
     with closing(Store.open(str(store))) as opened:
         board = with_people(opened, leaderboard(opened))
     step = "To tell agent-02 and agent-00 apart, it takes about 21 (8 to 186) more queries"
-    assert board.conclusion.next[0] == f"{step}, $0.13 to judge.", "144 judgments at $0.001 on 24 queries"
+    assert board.conclusion.next[1] == f"{step}, $0.13 to judge.", "144 judgments at $0.001 on 24 queries"
     assert f"{step}, $0.13 to judge." in " ".join(board.screen().split())
     unknown = TournamentBoard(replace(board.board, paid_usd=None)).conclusion.next
-    assert unknown[0] == f"{step} like these."
+    assert unknown[1] == f"{step} like these."
