@@ -110,10 +110,9 @@ def spanned_documents(corpus: Sequence[Path], wanted: set[str]) -> dict[str, Doc
     if not wanted:
         return {}
     tables = tables_of(corpus)
-    rows = read_corpus(tables) if tables else ()
     documents = {
         each.doc_id: each
-        for each in rows
+        for each in read_corpus(tables)
         if source_of(each.doc_id, wanted) is not None or not wanted.isdisjoint(each.metadata.values())
     }
     for file in files_of([source for source in corpus if source not in tables]):
@@ -126,7 +125,7 @@ def spanned_documents(corpus: Sequence[Path], wanted: set[str]) -> dict[str, Doc
 def with_qrels(data: Dataset, sources: Sequence[Path], corpus: Sequence[Path] = ()) -> Dataset:
     """Return the dataset with the labels in qrels files added; labels for queries not in the dataset are left out.
 
-    Labels of spans are mapped onto the retrieved chunks; ``corpus`` may hold the documents that were cut.
+    ``corpus`` may hold the documents of which spans are labelled.
     """
     labels: dict[str, dict[str, int]] = {}
     for source in sources:

@@ -350,9 +350,7 @@ def _of_promptfoo(values: Mapping[str, Cell], *, several: bool) -> str:
 
 _SENTENCES: Final = ("answer", "responses")
 _TOPIC: Final = ("topic_id", "narrative_id", "request_id")
-_TRACK_FIELDS: Final = frozenset(
-    {"run_id", "topic", "narrative", "title", "references", "metadata", *_SENTENCES, *_TOPIC}
-)
+_TRACK_FIELDS: Final = frozenset({"run_id", "topic", "narrative", "references", "metadata", *_SENTENCES, *_TOPIC})
 _TRACK_ANSWERS: Final = TableSpec()
 _TRACK_FORM: Final = "answers of a TREC track"
 
@@ -360,20 +358,20 @@ _TRACK_FORM: Final = "answers of a TREC track"
 def _is_track(record: Mapping[str, Cell]) -> bool:
     """Whether a record is an answer as the tracks RAG, RAGTIME and DRAGUN have it: a list of sentences."""
     sentences = next((record[name] for name in _SENTENCES if isinstance(record.get(name), list)), None)
-    if not isinstance(sentences, list) or not ("references" in record or isinstance(record.get("metadata"), dict)):
-        return False
-    return "references" in record or all(isinstance(each, dict) and "text" in each for each in sentences)
+    if not isinstance(sentences, list) or "references" in record:
+        return isinstance(sentences, list)
+    named = {*record, *(nested if isinstance(nested := record.get("metadata"), dict) else ())}
+    return not named.isdisjoint(_TOPIC) and all(isinstance(each, dict) and "text" in each for each in sentences)
 
 
 def _of_trec(row: Row) -> AnswerRecord:
     """Convert an answer in a submission to TREC RAG (2024 to 2026), RAGTIME or DRAGUN to a record.
 
     A record has ``answer`` or ``responses``, a list of sentences ``{text, citations}``, and ``references``, document
-    ids; without them they are the cited ids. Further fields are ``run_id, topic_id, topic, response_length`` in 2024,
-    and later ``metadata`` with ``team_id, run_id, narrative_id, narrative``. The run becomes the agent; the sentences,
-    joined by spaces, become the answer's text. The record's ``metadata`` contains ``query``, ``references`` and
-    ``sentences`` (both as JSON), and every other field as text. Citations ``{document: confidence}`` become a list, the
-    surest first.
+    ids, by default those that it cites. Its other fields may be those of ``metadata``. The run becomes the agent; the
+    sentences, joined by spaces, become the answer's text. The record's ``metadata`` contains ``query``, ``references``
+    and ``sentences`` (both as JSON), and every other field as text. Citations ``{document: confidence}`` become a list,
+    the surest first.
     """
     nested = row.values.get("metadata", {})
     if not isinstance(nested, dict):
@@ -390,7 +388,7 @@ def _of_trec(row: Row) -> AnswerRecord:
     metadata = {
         name: text for name, value in fields.items() if name not in _TRACK_FIELDS and (text := cell_text(value))
     }
-    query = _first_of(fields, "topic", "narrative", "title")
+    query = _first_of(fields, "topic", "narrative")
     metadata |= {"query": query, "references": json.dumps(fields["references"], ensure_ascii=False)}
     metadata["sentences"] = json.dumps(sentences, ensure_ascii=False)
     names = {}
@@ -414,10 +412,12 @@ def _sentences(row: Row, answer: Any) -> list[dict[str, Any]]:
         sentence = {name: value for name, value in cell.items() if value is not None}
         if isinstance(confidences := sentence.get("citations"), dict):
             known = {doc_id: value for doc_id, value in confidences.items() if value is not None}
-            if bad := next((each for each in known.items() if isinstance(each[1], bool | str | list | dict)), None):
-                raise row.error(f"sentence {number}: the confidence of {bad[0]!r} is not a number", cell_text(bad[1]))
-            sentence["citations"] = sorted(known, key=lambda doc_id: -known[doc_id])
-            sentence["confidences"] = known
+            for doc_id, value in known.items():
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise row.error(
+                        f"sentence {number}: the confidence of {doc_id!r} is not a number", cell_text(value)
+                    )
+            sentence |= {"citations": sorted(known, key=lambda doc_id: -known[doc_id]), "confidences": known}
         if not isinstance(sentence.get("citations", []), list):
             raise row.error(f"sentence {number}: 'citations' must be a list", cell_text(sentence["citations"]))
         sentences.append(sentence)

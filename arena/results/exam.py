@@ -28,7 +28,6 @@ from retrieval_eval.data.rows import finite
 from retrieval_eval.data.spans import SpanLabels
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.exam.grades import (
-    UNGRADED,
     Grade,
     Graded,
     Grader,
@@ -177,11 +176,8 @@ def load_study(
     grids = make_grids(grades, known_bank, rankings)
     if known_bank is not None and grids.pairs == grids.ungraded:
         raise InputError(f"{file}: no grade is for an item of the bank {bank}; both files must use the same item ids")
-    if qrels is None:
-        labels = graded.labels
-    else:
-        passages = {passage_id for ranked in rankings.values() for passage_id in ranked}
-        labels = read_qrels(qrels).on_chunks(passages | {entry.passage_id for entry in grades}, {}).labels
+    passages = {entry.passage_id for entry in grades}
+    labels = read_qrels(qrels).on_chunks(passages, {}).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
     unit: GradedUnit = "answers" if of_answers else "documents"
     return Study(source, graded, grader, grades, known_bank, rankings, grids, labels, levels, unit)
@@ -196,7 +192,7 @@ def _on_chunks(name: str, grades: list[Grade], rankings: Rankings) -> list[Grade
     best: dict[tuple[str, str, str], Grade] = {}
     # The last one counts: the highest grade, but before it that of the passage's own id.
     for entry in sorted(
-        grades, key=lambda each: (each.passage_id in passages, UNGRADED if each.grade is None else each.grade)
+        grades, key=lambda each: (each.passage_id in passages, -1 if each.grade is None else each.grade)
     ):
         for chunk in spans.chunks.get(entry.passage_id, (entry.passage_id,)):
             best[entry.query_id, chunk, entry.item_id] = entry._replace(passage_id=chunk)

@@ -37,11 +37,7 @@ class Span(NamedTuple):
 
 
 def span_of(ident: str) -> Span | None:
-    """The span that an id names; ``None`` if it is an ordinary id.
-
-    >>> span_of("manual.txt#120-480")
-    Span(doc_id='manual.txt', start=120, end=480)
-    """
+    """The span that an id names, such as ``manual.txt#120-480``; ``None`` if it is an ordinary id."""
     match = _SPAN.fullmatch(ident)
     span = Span(match[1], int(match[2]), int(match[3])) if match else None
     return span if span is not None and span.start < span.end else None
@@ -50,11 +46,6 @@ def span_of(ident: str) -> Span | None:
 def position_of(text: str) -> int | None:
     """The position in a cell, also one that pandas wrote as a float; ``None`` if there is none."""
     return int(match[1]) if (match := _POSITION.fullmatch(text.strip())) else None
-
-
-def spanned(idents: Iterable[str]) -> set[str]:
-    """The ids of the documents of which the ids name spans."""
-    return {span.doc_id for ident in idents if (span := span_of(ident)) is not None}
 
 
 def source_of(ident: str, sources: set[str]) -> str | None:
@@ -71,8 +62,8 @@ class SpanLabels:
     Args:
         name: the file of labels, for the log.
         labelled: all ids in it.
-        chunks: ids of the chunks that were retrieved.
-        documents: chunks and whole documents whose texts are known, by id.
+        chunks: ids of the retrieved chunks.
+        documents: chunks and whole documents with known texts.
     """
 
     def __init__(
@@ -98,12 +89,13 @@ class SpanLabels:
                     places.setdefault(source, []).append((start, end, chunk))
         for ident, span in spans.items():
             start, end = self._counted(span)
-            covering = (
-                chunk
-                for first, last, chunk in places.get(span.doc_id, ())
-                if min(end, last) - max(start, first) >= MIN_SHARE * max(1, min(end - start, last - first))
-            )
-            self.chunks[ident] = tuple(dict.fromkeys(covering)) or (ident,)
+            self.chunks[ident] = tuple(
+                dict.fromkeys(
+                    chunk
+                    for first, last, chunk in places.get(span.doc_id, ())
+                    if min(end, last) - max(start, first) >= MIN_SHARE * max(1, min(end - start, last - first))
+                )
+            ) or (ident,)
         missed = sum(chunks == (ident,) and ident not in self._known for ident, chunks in self.chunks.items())
         mapped = len(
             {chunk for chunks in self.chunks.values() for chunk in chunks} - (self.chunks.keys() - self._known)

@@ -21,14 +21,12 @@ from judges.errors import DataError
 from judges.types import Document
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
 from retrieval_eval.data.rows import Row, finite, known_format
-from retrieval_eval.data.spans import SpanLabels, position_of, span_of, spanned
+from retrieval_eval.data.spans import SpanLabels, position_of, span_of
 from retrieval_eval.data.table_spec import READ, SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
 from retrieval_eval.data.tables import read_columns
 
 QRELS: Final = TableSpec(
-    ("qid", "did", "label", "start", "end"),
-    ("qid", "did", "label"),
-    {"label": ("relevance", "rel", "grade", "score")},
+    ("qid", "did", "label", "start", "end"), ("qid", "did", "label"), {"label": ("relevance", "rel", "grade", "score")}
 )
 """Columns of a table of relevance labels; BEIR's names ``query-id``, ``corpus-id`` and ``score`` are accepted too.
 ``start`` and ``end`` make the label that of a span, see ``spans``."""
@@ -131,24 +129,21 @@ class Qrels(Struct, frozen=True):
         return sum(map(len, self.labels.values()))
 
     @property
-    def idents(self) -> set[str]:
-        """The ids of the labelled documents, chunks and spans."""
-        return {doc_id for part in (self.labels, self.missing) for doc_ids in part.values() for doc_id in doc_ids}
-
-    @property
     def documents(self) -> set[str]:
         """The ids of the documents of which spans are labelled."""
-        return spanned(self.idents)
+        idents = (ident for part in (self.labels, self.missing) for idents in part.values() for ident in idents)
+        return {span.doc_id for span in map(span_of, idents) if span is not None}
 
     def on_chunks(self, chunks: Iterable[str], documents: Mapping[str, Document]) -> Qrels:
         """The labels of chunks: those of spans are mapped onto them, see ``SpanLabels``; others stay as they are."""
         if not self.documents:
             return self
-        spans = SpanLabels(self.name, self.idents, chunks, documents)
+        missing = {query_id: dict.fromkeys(idents, 0) for query_id, idents in self.missing.items()}
+        idents = {ident for part in (self.labels, missing) for idents in part.values() for ident in idents}
+        spans = SpanLabels(self.name, idents, chunks, documents)
         labels = spans.labels(self.labels)
-        missing = spans.labels({query_id: dict.fromkeys(doc_ids, 0) for query_id, doc_ids in self.missing.items()})
-        unlabelled = {query_id: frozenset(of - labels.get(query_id, {}).keys()) for query_id, of in missing.items()}
-        return replace(self, labels=labels, missing={query_id: of for query_id, of in unlabelled.items() if of})
+        left = {query_id: of.keys() - labels.get(query_id, {}).keys() for query_id, of in spans.labels(missing).items()}
+        return replace(self, labels=labels, missing={query_id: frozenset(of) for query_id, of in left.items() if of})
 
 
 class Faults:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import permutations
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -175,9 +175,6 @@ def spearmans(x: Floats, y: Floats) -> Floats:
     return np.concatenate([_ratio((a * b).sum(axis=1), (a**2).sum(axis=1), (b**2).sum(axis=1)) for a, b in ranks])
 
 
-TOP_K: Final = 10
-
-
 class HeadWeighted(Struct, frozen=True):
     """Rank correlations in which the best runs count more, as in ``autojudge-evaluate``; ``None`` where undefined.
 
@@ -194,17 +191,13 @@ class HeadWeighted(Struct, frozen=True):
 
 
 def head_weighted(truth: Floats, predicted: Floats) -> HeadWeighted:
-    """Head-weighted correlations of predicted scores with true ones of the same runs, shape (runs,), none NaN.
-
-    >>> head_weighted(np.array([0.9, 0.5, 0.4]), np.array([0.9, 0.4, 0.5])).tau_gap
-    0.8333333333333335
-    """
+    """Head-weighted correlations of predicted scores with true ones of the same runs, shape (runs,), none NaN."""
     ((x,), (y,)) = next(_signs(truth, predicted))
     order = np.argsort(-np.round(predicted, _DECIMALS), kind="stable")
     gaps = np.triu(truth[order, np.newaxis] - truth[order])  # from each run to those placed below it
     total = np.abs(gaps).sum(axis=0)
     kept = np.maximum(gaps, 0).sum(axis=0)[total > 0] / total[total > 0]
-    best = np.argsort(-np.round(truth, _DECIMALS), kind="stable")[:TOP_K]
+    best = np.argsort(-np.round(truth, _DECIMALS), kind="stable")[:10]
     taus = (
         (_above(x, y) + _above(y, x)) / 2,
         2 * float(kept.mean()) - 1 if kept.size else np.nan,
@@ -214,10 +207,7 @@ def head_weighted(truth: Floats, predicted: Floats) -> HeadWeighted:
 
 
 def _above(x: Floats, y: Floats) -> float:
-    """AP correlation by ``y``: of the runs above each run, the mean share that is above it in ``x`` too, from -1 to 1.
-
-    ``x`` and ``y`` are signs of differences, as from ``_signs``.
-    """
+    """AP correlation of two matrices of ``_signs``: how many of the runs above each in ``y`` are above it in ``x``."""
     above = (y < 0).sum(axis=1)
     both = ((y < 0) & (x < 0)).sum(axis=1)[above > 0]
     return 2 * float((both / above[above > 0]).mean()) - 1 if both.size else np.nan
