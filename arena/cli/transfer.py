@@ -167,9 +167,9 @@ def export_criteria(source: Source, out: OutTable, tournament: Tournament = None
 
 
 def export_scores(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
-    """Write the agents' scores as a table: run_id, topic_id, measure, value.
+    """Write the agents' scores by query, and their means, as a table.
 
-    The query 'all' has the means. autojudge-evaluate reads the table if its name ends in .jsonl.
+    Columns: run_id, topic_id, measure, value; topic 'all' has the means. TREC's autojudge-evaluate reads a .jsonl file.
     """
     require_free(out, force)
     _export(exports.export_scores, source, tournament, out)

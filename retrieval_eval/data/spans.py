@@ -30,16 +30,16 @@ _REST: Final = 10**12
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Span(NamedTuple):
+class DocumentSpan(NamedTuple):
     doc_id: str
     start: int
     end: int
 
 
-def span_of(ident: str) -> Span | None:
+def span_of(ident: str) -> DocumentSpan | None:
     """The span that an id names, such as ``manual.txt#120-480``; ``None`` if it is an ordinary id."""
     match = _SPAN.fullmatch(ident)
-    span = Span(match[1], int(match[2]), int(match[3])) if match else None
+    span = DocumentSpan(match[1], int(match[2]), int(match[3])) if match else None
     return span if span is not None and span.start < span.end else None
 
 
@@ -127,16 +127,16 @@ class SpanLabels:
         metadata = document.metadata if document is not None else {}
         start, end = (next((metadata[name] for name in names if name in metadata), "") for names in (_STARTS, _ENDS))
         if chunk == source:
-            yield self._counted(Span(source, 0, _REST))
+            yield self._counted(DocumentSpan(source, 0, _REST))
         elif document is not None and (first := position_of(start)) is not None:
             last = position_of(end)
-            yield self._counted(Span(source, first, first + len(document.text) if last is None else last))
+            yield self._counted(DocumentSpan(source, first, first + len(document.text) if last is None else last))
         elif (span := span_of(chunk)) is not None and span.doc_id == source:
             yield self._counted(span)
         elif text is not None and document is not None:
             yield from text.places(document.text)
 
-    def _counted(self, span: Span) -> tuple[int, int]:
+    def _counted(self, span: DocumentSpan) -> tuple[int, int]:
         text = self._texts.get(span.doc_id)
         return (span.start, span.end) if text is None else (text.counted(span.start), text.counted(span.end))
 
