@@ -21,7 +21,7 @@ from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, passage_id, passages_of
 from retrieval_eval.documents.read import KINDS, files_of, read_documents
 from retrieval_eval.documents.text import decoded
-from retrieval_eval.documents.types import FileNote, Limits
+from retrieval_eval.documents.types import FileNote, Limits, UnreadableError
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -118,7 +118,10 @@ def spanned_documents(corpus: Sequence[Path], wanted: set[str]) -> dict[str, Doc
     for file in files_of([source for source in corpus if source not in tables]):
         name = passage_id(file.source, "")[:-1]
         if file.kind in {"plain", "markdown"} and name in wanted:
-            documents[name] = Document(name, decoded(file.path.read_bytes()))
+            try:
+                documents[name] = Document(name, decoded(file.path.read_bytes()))
+            except UnreadableError as error:
+                raise DataError(file.path, f"labels name spans of this file, but it {error}") from error
     return documents
 
 

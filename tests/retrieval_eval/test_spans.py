@@ -260,6 +260,10 @@ def test_a_run_scores_chunks_of_a_folder_by_spans_of_its_files(cli: Any, tmp_pat
     line = "human: spans on chunks: 1 of 2 (chunks: 1); the others count as missed; chunks of these documents"
     assert line in ended.err
     assert load_data(load_config(config)).qrels == {"q": {"guide.md#faults-1": 1, "gone.md#0-9": 1}}
+    (folder / "guide.md").write_bytes(GUIDE.encode("utf-8") + b"\xff")
+    ended = cli("run", config)
+    assert ended.status == 2
+    assert "guide.md: labels name spans of this file, but it is not UTF-8 text" in ended.err
     config.write_text(config.read_text(encoding="utf-8").replace("corpus: manuals", "limit: 9"), encoding="utf-8")
     ended = cli("run", config)
     assert "human: spans on chunks: 0 of 2 (chunks: 0)" in ended.err
