@@ -166,6 +166,15 @@ def export_criteria(source: Source, out: OutTable, tournament: Tournament = None
     _export(exports.export_criteria, source, tournament, out)
 
 
+def export_scores(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
+    """Write the agents' scores by query, and their means, as a table.
+
+    Columns: run_id, topic_id, measure, value; topic 'all' has the means. TREC's autojudge-evaluate reads a .jsonl file.
+    """
+    require_free(out, force)
+    _export(exports.export_scores, source, tournament, out)
+
+
 def export_data(
     source: Source,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder to write the tables into")],
