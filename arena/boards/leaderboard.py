@@ -171,7 +171,7 @@ class TournamentBoard(Board, frozen=True):
             headline = "Scores without games"
             sentence = "Nothing compares these agents with each other."
             if unasked(board.further):
-                sentence = "--details shows ranks by each score, and the pairs of agents that it tells apart."
+                sentence = "A section ranks the agents by each score, and says which pairs it tells apart."
             if not table.rows:
                 sentence = "No agent has a score."
         rows = [{**row, "address": link(row["agent"]) if link else ""} for row in table.rows]
