@@ -82,7 +82,7 @@ def test_columns_of_queries_group_imported_scores(folder: Path, cli: CLI) -> Non
     assert "no column 'seconds'" in cli("compare", *pair, "--by", "seconds").err, "it varies within a query"
     ended = cli("leaderboard", "s.db", "--group", "kind=a")
     assert "--group kind=a --details" in ended.out
-    cli("report", "s.db", "--group", "kind=a")
+    assert "Scores without games. A section ranks" in cli("report", "s.db", "--group", "kind=a").out
     assert "How each score orders the agents." in (folder / "report.html").read_text(encoding="utf-8")
     assert "no such score; known are m" in cli("gate", "s.db", "--new", "new", "--old", "old").err
 
