@@ -78,7 +78,8 @@ class CompareBoard(ComparedScores, frozen=True, eq=False):
         return [] if picture is None else [picture, other_judges_table(self.other_judges, "compare")]
 
     def report(self) -> Section:
-        return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), compare_figure(self)])
+        lead = _LEAD if self.orders is not None else "How each score orders the agents."
+        return Section("compare", "Compare", lead, [Remarks(self.sentences()), compare_figure(self)])
 
     def json(self) -> Any:
         orders = {order.way: order for order in self.orders or ()}

@@ -535,8 +535,7 @@ def _same_judge(board: Leaderboard) -> Iterator[Check]:
             status = "failed"
         elif len(models) < 2 and verdicts == {"no drift found"}:
             status = "passed"
-        replied = listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
-        sentences = [f"Its judgments are of {replied}."] if len(models) > 1 else []
+        sentences = [f"Its judgments are of {_replied(models)}."] if len(models) > 1 else []
         sentences += [
             f"Asked again since the card of {each['made']}: {each['verdict']}; {each['moved']} of "
             f"{COUNT.write(int(each['labels']))} labels moved ({each['level']})."
@@ -564,16 +563,15 @@ def _versions(board: Leaderboard, judge: str) -> Mapping[str, int]:
 
 
 def _by_others(board: Leaderboard) -> Iterator[str]:
-    if not board.models:
-        return
-    from judges.witness import is_same_model
-
     for name, models in board.models.items():
-        judge = board.settings.judges[name]
-        asked = judge.replies_as or judge.model
-        if not all(is_same_model(asked, model) for model in models):
-            replied = listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
-            yield f"Judge {name} asked for {asked}, and its judgments are of {replied}."
+        if models.keys() != _versions(board, name).keys():
+            judge = board.settings.judges[name]
+            asked = judge.replies_as or judge.model
+            yield f"Judge {name} asked for {asked}, and its judgments are of {_replied(models)}."
+
+
+def _replied(models: Mapping[str, int]) -> str:
+    return listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:

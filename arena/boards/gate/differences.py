@@ -88,7 +88,7 @@ def by_games(
     notes = (
         *_notes(games, rows, missing, only, unit),
         *_missing_turns(judged, turns),
-        *_look_notes(result, looks, unit),
+        *_look_notes(result, looks),
     )
     judgments = (_missing_verdicts(games, rows),) * 2
     return Compared(
@@ -195,14 +195,11 @@ def _notes(games: GameTable, rows: Bools, missing: int, alone: int, unit: Unit) 
         yield "judged in one order only, so a judge's favour for a place may show."
 
 
-def _look_notes(result: Paired, looks: Sequence[float], unit: Unit) -> Iterator[str]:
+def _look_notes(result: Paired, looks: Sequence[float]) -> Iterator[str]:
     if len(looks) > 1:
         yield f"look {len(looks)} of a gate that looks after each batch; its interval is at the level left for it."
     if looks and looks[-1] < 1 and result.verdict != "undecided":
-        yield (
-            f"decided after {looks[-1]:.0%} of the {UNITS[unit][1]}. A difference that ends a gate early is likely "
-            "smaller in truth."
-        )
+        yield "decided before all games were judged. A difference that ends a gate early is likely smaller in truth."
 
 
 def _unit(clusters: Clusters) -> Unit:
