@@ -32,7 +32,6 @@ from arena.present.numbers import (
     with_interval,
 )
 from arena.present.table import INTERVAL, Column, Table, flat
-from arena.ratings.pairs import circles
 from arena.ratings.results import UNITS, fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
@@ -420,15 +419,15 @@ def _share_check(
 
 
 def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
-    counts = circles([row.agent for row in ratings.agents], ratings.direct)
-    if counts.triples:
-        share = Estimate(None, counts.surely / counts.triples, 1 - counts.surely_not / counts.triples)
+    direct = ratings.direct
+    if direct.triples:
+        share = Estimate(None, direct.circles / direct.triples, 1 - direct.no_circles / direct.triples)
         status = settled(share, *_CIRCLES)
         yield Check(
             "Share of circles",
             status,
-            f"Of {counted(counts.triples, 'set')} of three agents that all met, {counts.surely:,} surely beat each "
-            f"other in a circle and {counts.surely_not:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} "
+            f"Of {counted(direct.triples, 'set')} of three agents that all met, {direct.circles:,} surely beat each "
+            f"other in a circle and {direct.no_circles:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} "
             "circles.",
             _TOO_WIDE if status == "unknown" else "One rating per agent cannot describe circles: see the win matrix.",
         )

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from arena.boards.gate.figures import PAIRWISE, Compared, JudgesAs, OfJudges
 from arena.config.settings import StoredSettings
@@ -272,10 +273,12 @@ def by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clus
 
 def _missing_judgments(means: Scores, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
     by_agent = {agent: means.missing(agent) for agent in pair}
-    if means.gaps is None or not any(missing for missing, _ in by_agent.values()):
+    if means.judgments is None or not any(missing for missing, _ in by_agent.values()):
         return
     counts = listed([f"{missing:,} of {wanted:,} of {agent}" for agent, (missing, wanted) in by_agent.items()])
-    missing_shares = shares({means.name: means.gaps.among(pair)}, clusters)
+    agents = tuple(agent for agent in pair if agent in means.agents)
+    both = means.judgments[:, [means.agents.index(agent) for agent in agents]]
+    missing_shares = shares({means.name: replace(means, agents=agents, judgments=both)}, clusters)
     uneven = next(
         (
             f", more of {share.agent} by more than chance (p {P_VALUE.write(share.p)})"
