@@ -599,10 +599,7 @@ def _duplicate_advice(record: AnswerRecord, first: Row, records: Sequence[Answer
         column = _likely_agent_column([one for one in records if one.row.path == record.row.path])
         return f"; remove one, or name the agents' column: {how_to_name('agent', column or 'NAME')}"
     if first.path != record.row.path:
-        return (
-            f"; remove one, or if each file is one agent: {how_to_name('agent', 'null')}; or number repeats by a "
-            "column 'repeat'"
-        )
+        return f"; remove one, or if each file is one agent: {how_to_name('agent', 'null')}"
     return "; remove one, or number repeats by a column 'repeat'"
 
 

@@ -122,7 +122,7 @@ def test_one_agent_in_two_files_is_refused_with_the_way_out(tmp_path: Path) -> N
             ["qid", "query", "agent", "answer"],
             [{"qid": "q", "query": "q?", "agent": "x", "answer": str(number)}],
         )
-    with pytest.raises(DataError, match="or number repeats by a column 'repeat'"):
+    with pytest.raises(DataError, match="or if each file is one agent"):
         load_dataset(answers=paths)
 
 
