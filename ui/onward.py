@@ -22,6 +22,7 @@ from ui.address import link
 from ui.show import draw
 
 PAIRWISE: Final = "pairwise:\n  judges: [judge]\n  both_orders: true"
+OF_STORE: Final = "; for STORE write the store's file or address"
 _MOST_FILES: Final = 20
 """Number of YAML files beside a store among which its configuration is looked for."""
 
@@ -120,10 +121,16 @@ def _command(*words: object) -> None:
     draw(Commands([shlex.join(["ragleague", *map(str, words)])]))
 
 
+def store_name(source: data.Source) -> str:
+    """The store as commands name it; a placeholder for those who may not edit, as it tells where the store is."""
+    if not allowed("edit"):
+        return "STORE"
+    file = sqlite_path(source.location)
+    return shown(source.location) if file is None else str(file.absolute())
+
+
 def _import(source: data.Source, kind: str, file: str, *more: str) -> None:
-    file_of_store = sqlite_path(source.location)
-    store = shown(source.location) if file_of_store is None else file_of_store.absolute()
-    _command("import", kind, file, "--store", store, "--tournament", source.tournament, *more)
+    _command("import", kind, file, "--store", store_name(source), "--tournament", source.tournament, *more)
 
 
 def _yaml_file(source: data.Source) -> Path | None:

@@ -14,6 +14,7 @@ from arena.boards.gate.queries import PairBoard, pair_board
 from arena.boards.queries import label_of_query
 from arena.present.blocks import Commands, Remarks
 from ui import data, onward, text
+from ui.access import allowed
 from ui.address import links, pick, unfold
 from ui.show import draw, show_beside, show_table
 from ui.text import TextLine, nothing
@@ -68,9 +69,20 @@ def show(source: data.Source) -> None:
     with unfold("All queries", "all") as opened:
         if opened.open:
             show_table(board.query_table(leads))
-    st.caption("The same verdict in a terminal or a build:")
+    st.caption(f"The same verdict in a terminal or a build{onward.OF_STORE * (not allowed('edit'))}:")
     asked = ("--by", source.by) if source.by else ("--group", "=".join(source.group)) if source.group else ()
-    words = ["ragleague", "gate", "STORE", "--new", new, "--old", old, "--margin", f"{margin:g}", *asked]
+    words = [
+        "ragleague",
+        "gate",
+        onward.store_name(source),
+        "--new",
+        new,
+        "--old",
+        old,
+        "--margin",
+        f"{margin:g}",
+        *asked,
+    ]
     draw(Commands([join(words)]))
 
 
