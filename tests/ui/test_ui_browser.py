@@ -162,13 +162,13 @@ def test_on_a_phone_each_agent_and_each_score_is_a_card_with_the_names_of_its_fi
     visit(page, f"{address}/{path}")
     cards = page.locator(".scroll > table[data-cards]").first
     heading = cards.locator("thead th").all_inner_texts()
-    in_rows = cards.locator("tbody > tr").first.evaluate("row => getComputedStyle(row).display")
+    in_rows = cards.locator("> tbody > tr").first.evaluate("row => getComputedStyle(row).display")
     show_at(page, 390)
-    boxes = [box for row in cards.locator("tbody > tr").all() if (box := row.bounding_box()) is not None]
+    boxes = cards.locator("> tbody > tr").evaluate_all("all => all.map(one => one.getBoundingClientRect().toJSON())")
     assert len(boxes) > 2
-    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
-    assert all(below["y"] > above["y"] + above["height"] - 1 for above, below in pairwise(boxes))
-    named = cards.locator("tbody > tr").first.locator("td[data-label]")
+    assert all(box["left"] >= 0 and box["right"] <= 390 for box in boxes)
+    assert all(below["top"] > above["bottom"] - 1 for above, below in pairwise(boxes)), boxes
+    named = cards.locator("> tbody > tr").first.locator("td[data-label]")
     shown = named.evaluate_all("cells => cells.map(cell => getComputedStyle(cell, '::before').content)")
     assert (in_rows, [words.strip('" ') for words in shown]) == ("table-row", heading[1:])
     right = named.evaluate_all("cells => Math.max(...cells.map(cell => cell.getBoundingClientRect().right))")
