@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from arena.boards.gate.figures import FORM, PAIRWISE, SIGNED, Compared, GroupCompared, in_percent
 from arena.boards.groups import one_of_groups
 from arena.boards.repeats import noise_json
 from arena.data.dataset import Group
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, P_VALUE, Number, between_days, counted, deserved, listed
+from arena.present.numbers import COUNT, P_VALUE, between_days, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table, fields, plain
 from arena.ratings.results import UNITS
@@ -225,9 +225,8 @@ class GateBoard(Board, frozen=True):
             caption += " The longer grey line is the interval for other judges of this kind."
         if any(score.on == PAIRWISE for score in self.scores):
             caption += f" The win rate is {self.new}'s share of the points, counted from 0.5."
-        form = cast("Number", deserved(SIGNED, [(mark.low, mark.high) for line in lines for mark in line.marks[-1:]]))
         words = f"Difference of {self.new} and {self.old} with intervals"
-        return Whiskers("gate", "", words, caption, lines, "Difference", form, zero=True)
+        return Whiskers("gate", "", words, caption, lines, "Difference", SIGNED, zero=True)
 
     def json(self) -> Any:
         own = fields(self, "tournament", "new", "old", "margin", "verdict", "passed")
