@@ -130,7 +130,9 @@ class CompareBoard(ComparedScores, frozen=True, eq=False):
                 alike[state_of(tally), tally.proven > 0, tally.pairs].append((way, tally))
         for key in sorted(alike):  # those that agree, then the open ones
             sentences.append(_sentence(*map(list, zip(*alike[key], strict=True))))
-        if any(way.name == PEOPLE and way not in disagreeing for way, _, _ in tested):
+        if any(
+            way.name == PEOPLE and not found and state_of(orders.tally()) != "blue" for way, orders, found in tested
+        ):
             sentences.append(_ALL_AT_ONCE)
         untested = [way.phrase for way in others if self.orders_of(way.name) is None]
         if untested:
