@@ -22,7 +22,6 @@ from ui.address import link
 from ui.show import draw
 
 PAIRWISE: Final = "pairwise:\n  judges: [judge]\n  both_orders: true"
-OF_STORE: Final = "; for STORE write the store's file or address"
 _MOST_FILES: Final = 20
 """Number of YAML files beside a store among which its configuration is looked for."""
 
@@ -42,9 +41,9 @@ def offer_run(source: data.Source) -> None:
         buttons({"Plan and start the run": link("workbench", source, view="runs")})
     elif source.tournament and data.settings(source).imported:
         st.caption("These verdicts were imported. For more, write a YAML file with your data and run it:")
-        _command("init", f"{source.tournament}-run")
+        command("init", f"{source.tournament}-run")
     else:
-        _command("run", _yaml_file(source) or "tournament.yaml")
+        command("run", _yaml_file(source) or "tournament.yaml")
 
 
 def add(words: str, yaml: str, source: data.Source) -> None:
@@ -117,7 +116,7 @@ def buttons(links: Mapping[str, str]) -> None:
     text.lines(*(text.TextLine("button", label, link=address) for label, address in links.items()))
 
 
-def _command(*words: object) -> None:
+def command(*words: object) -> None:
     draw(Commands([shlex.join(["ragleague", *map(str, words)])]))
 
 
@@ -130,7 +129,7 @@ def store_name(source: data.Source) -> str:
 
 
 def _import(source: data.Source, kind: str, file: str, *more: str) -> None:
-    _command("import", kind, file, "--store", store_name(source), "--tournament", source.tournament, *more)
+    command("import", kind, file, "--store", store_name(source), "--tournament", source.tournament, *more)
 
 
 def _yaml_file(source: data.Source) -> Path | None:
