@@ -41,9 +41,9 @@ def offer_run(source: data.Source) -> None:
         buttons({"Plan and start the run": link("workbench", source, view="runs")})
     elif source.tournament and data.settings(source).imported:
         st.caption("These verdicts were imported. For more, write a YAML file with your data and run it:")
-        _command("init", f"{source.tournament}-run")
+        command("init", f"{source.tournament}-run")
     else:
-        _command("run", _yaml_file(source) or "tournament.yaml")
+        command("run", _yaml_file(source) or "tournament.yaml")
 
 
 def add(words: str, yaml: str, source: data.Source) -> None:
@@ -116,14 +116,20 @@ def buttons(links: Mapping[str, str]) -> None:
     text.lines(*(text.TextLine("button", label, link=address) for label, address in links.items()))
 
 
-def _command(*words: object) -> None:
+def command(*words: object) -> None:
     draw(Commands([shlex.join(["ragleague", *map(str, words)])]))
 
 
+def store_name(source: data.Source) -> str:
+    """The store as commands name it; a placeholder for those who may not edit, as it tells where the store is."""
+    if not allowed("edit"):
+        return "STORE"
+    file = sqlite_path(source.location)
+    return shown(source.location) if file is None else str(file.absolute())
+
+
 def _import(source: data.Source, kind: str, file: str, *more: str) -> None:
-    file_of_store = sqlite_path(source.location)
-    store = shown(source.location) if file_of_store is None else file_of_store.absolute()
-    _command("import", kind, file, "--store", store, "--tournament", source.tournament, *more)
+    command("import", kind, file, "--store", store_name(source), "--tournament", source.tournament, *more)
 
 
 def _yaml_file(source: data.Source) -> Path | None:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug, too_few
+from arena.boards.people import (
+    READ_DISAGREEMENTS,
+    alternative_json,
+    alternative_table,
+    in_words,
+    people_checks,
+    slug,
+    too_few,
+)
 from arena.boards.scores import further_boards
 from arena.boards.trust import (
     CHEATS,
@@ -316,5 +324,5 @@ def _alternative(test: AlternativeTest, unit: Unit) -> Check:
         sentence += " Nor is it shown to be worse than most people by more than that."
     remedy = "Let at least three people judge the same random sample of things, on more queries."
     if status == "failed":
-        remedy = "Read where they differ ('ragleague calibrate --disagreements 20'), change the prompt or the judge."
+        remedy = f"{READ_DISAGREEMENTS}, change the prompt or the judge."
     return Check(_STAND_IN, status, capital(sentence), remedy)

@@ -66,6 +66,10 @@ _ALONE: Final = (
     "Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores "
     "agree."
 )
+_ALL_AT_ONCE: Final = (
+    "Here all pairs are tested at once. Leaderboard and Trust also test single verdicts and pairs, so they may find "
+    "that people and games differ where this is open."
+)
 _LEAD: Final = "Whether each score orders the agents as the games do."
 
 
@@ -127,6 +131,10 @@ class CompareBoard(ComparedScores, frozen=True, eq=False):
                 alike[state_of(tally), tally.proven > 0, tally.pairs].append((way, tally))
         for key in sorted(alike):  # those that agree, then the open ones
             sentences.append(_sentence(*map(list, zip(*alike[key], strict=True))))
+        if any(
+            way.name == PEOPLE and not found and state_of(orders.tally()) != "blue" for way, orders, found in tested
+        ):
+            sentences.append(_ALL_AT_ONCE)
         untested = [way.phrase for way in others if self.orders_of(way.name) is None]
         if untested:
             sentences.append(f"Too few {self.noun[1]} to hold {listed(untested)} against the games.")

@@ -45,6 +45,11 @@ from retrieval_eval.stats.paired import holm
 
 _MOST_NAMED: Final = 8
 _LEVEL: Final = 0.05
+READ_DISAGREEMENTS: Final = "Read where judge and people differ ('ragleague calibrate --disagreements 20')"
+_DECIDE: Final = (
+    f"{READ_DISAGREEMENTS}, and decide by the figures that people correct ('ragleague calibrate --estimates'), or "
+    "change the prompt or the judge."
+)
 _LABELS: Final[Mapping[str, str]] = {"verdicts": "People's votes", "criteria": "People's grades"}
 _WHO: Final = (Column("judge", "Judge", programs=False), Column("what", "Judged", programs=False))
 _AMONG: Final = (
@@ -230,9 +235,7 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
     status: Status = "passed" if is_full(kappa) else settled(kappa, ALPHA)
     if finding.trust in ("as people", "below people"):
         status = "passed" if finding.trust == "as people" else "failed"
-    read = "Read where they differ ('ragleague calibrate --disagreements 20')"
-    remedy = f"{read}; decide by the figures that people correct (--estimates), or change the prompt or the judge."
-    return status, sentence, remedy
+    return status, sentence, _DECIDE
 
 
 def evidence_checks(
@@ -253,11 +256,7 @@ def evidence_checks(
     held = "No order that the leaderboard states is reversed by people's labels" if tested else ""
     right = "no figure of the judge is off by more than chance" if corrected else ""
     sentences = [*reversed_orders, *off] or [capital(f"{', and '.join(filter(None, (held, right)))}.")]
-    remedy = (
-        "Read where judge and people differ ('ragleague calibrate --disagreements 20'), and decide by the figures that "
-        "people correct ('ragleague calibrate --estimates')."
-    )
-    return [Check(BY_PEOPLE, passed(not reversed_orders and not off), " ".join(sentences), remedy)]
+    return [Check(BY_PEOPLE, passed(not reversed_orders and not off), " ".join(sentences), _DECIDE)]
 
 
 def _reversed(ratings: Ratings, conclusion: Conclusion, scores: Sequence[PeopleScores]) -> tuple[list[str], int]:

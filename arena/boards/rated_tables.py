@@ -62,6 +62,7 @@ class RatedTable(Struct, frozen=True):
         by_judge: ratings from each judge's verdicts alone, by judge; empty unless requested.
         rows: number of all rows, of verdicts, and of rows that were skipped, repeat another, contradict another, ...
         cluster_column: column by which the bootstrap resamples rows, one value at a time; ``None`` for queries.
+        judges: names of the judges in the file.
         plackett_luce: points by the Plackett-Luce model, with mean ``settings.initial``, if the file has rankings.
     """
 
@@ -71,6 +72,7 @@ class RatedTable(Struct, frozen=True):
     rows: Mapping[str, int] = field(default_factory=dict)
     cluster_column: str | None = None
     plackett_luce: Mapping[str, float] = field(default_factory=dict)
+    judges: Sequence[str] = ()
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
@@ -133,6 +135,7 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
         }
         if verdict_file.rankings
         else {},
+        verdict_file.table.judges,
     )
 
 

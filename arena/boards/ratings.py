@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, judge_changes, to_tell_apart
 from arena.boards.left_out_judges import finding, judge_tables, more_needed
 from arena.boards.quantities import quantity
-from arena.boards.trust import judge_section, rating_checks
+from arena.boards.trust import judge_section, rating_checks, source_checks
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
 from arena.present.table import Column, Table, fields, flat, plain, records
@@ -61,7 +61,7 @@ class RatedBoard(Board, frozen=True):
 
     def sections(self) -> list[Section]:
         rated, ratings = self.rated, self.rated.ratings
-        conclusion = _weighed_conclusion(ratings)
+        conclusion = _weighed_conclusion(ratings, rated.judges)
         sections = [
             conclusion_section(conclusion, ratings),
             ratings_section(
@@ -74,7 +74,7 @@ class RatedBoard(Board, frozen=True):
             *judge_section(ratings, rated.by_judge),
         ]
         for number, (judge, judge_ratings) in enumerate(rated.by_judge.items(), start=1):
-            judge_conclusion = _weighed_conclusion(judge_ratings)
+            judge_conclusion = _weighed_conclusion(judge_ratings, [judge])
             sentence = Remarks([f"Judge {judge} alone: {judge_conclusion.sentence}"])
             section = ratings_section(
                 judge_ratings, judge_conclusion, name=f"judge-{number}", title=f"Judge {judge} alone"
@@ -103,8 +103,10 @@ class RatedBoard(Board, frozen=True):
     def json(self) -> dict[str, Any]:
         rated = self.rated
         return {
-            **ratings_json(rated.ratings),
-            "by_judge": {judge: ratings_json(judge_ratings) for judge, judge_ratings in rated.by_judge.items()},
+            **ratings_json(rated.ratings, (), *rated.judges),
+            "by_judge": {
+                judge: ratings_json(judge_ratings, (), judge) for judge, judge_ratings in rated.by_judge.items()
+            },
             "rows": rated.rows,
             "cluster_column": rated.cluster_column,
             "controlled": None if rated.controlled is None else controlled_json(rated.controlled),
@@ -129,13 +131,14 @@ class RatedBoard(Board, frozen=True):
 
 def _weighed_conclusion(
     ratings: Ratings,
+    judges: Sequence[str],
     comparisons: Sequence[Comparison] = (),
     of_words: Sequence[str] = (),
     scores: Sequence[PeopleScores] = (),
 ) -> Conclusion:
     """Conclude which agent is best, and weaken the conclusion if a check of the ratings or of people fails."""
     conclusion = conclude(ratings, comparisons=comparisons, of_words=of_words)
-    checks = [*rating_checks(ratings, conclusion)]
+    checks = [*rating_checks(ratings, conclusion), *source_checks(judges)]
     if comparisons or scores:
         from arena.boards.people import evidence_checks  # late: most ratings have no labels of people
 
@@ -210,19 +213,18 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
 def ratings_json(
     ratings: Ratings,
     comparisons: Sequence[Comparison] = (),
-    judge: str = "",
-    *,
+    *judges: str,
     scores: Sequence[PeopleScores] = (),
     of_words: bool = False,
 ) -> dict[str, Any]:
     judge_comparisons = [
-        replace(comparison, judges={judge: comparison.judges[judge]})
+        replace(comparison, judges=theirs)
         for comparison in comparisons
-        if judge in comparison.judges
+        if (theirs := {judge: comparison.judges[judge] for judge in judges if judge in comparison.judges})
     ]
     return {
         "agents": records(rating_table(ratings)),
-        "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else (), scores),
+        "conclusion": _weighed_conclusion(ratings, judges, judge_comparisons, judges if of_words else (), scores),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "coverage": ratings.tally,
         "without_judge": without_judge_json(ratings),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -211,7 +211,7 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
             yield Check(
                 "Share of queries with games",
                 passed(not gaps),
-                f"On: {listed(gaps, _NAMED)} queries, which may be easier or harder than the others."
+                f"Queries with games: {listed(gaps, _NAMED)}. The others may be easier or harder."
                 if gaps
                 else "All have.",
                 "Bring the verdicts that are missing, or compare agents on queries where all have games.",
@@ -573,14 +573,18 @@ def _replied(models: Mapping[str, int]) -> str:
     return listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
 
 
-def _language_models(board: Leaderboard) -> Iterator[Check]:
-    if SIMULATED in board.judges:
+def source_checks(judges: Container[str]) -> Iterator[Check]:
+    if SIMULATED in judges:
         yield Check(
             "Source of the verdicts",
             "failed",
             f"The verdicts of {SIMULATED} were drawn by chance: nobody was asked.",
             "Let a judge read real answers before anything is decided.",
         )
+
+
+def _language_models(board: Leaderboard) -> Iterator[Check]:
+    yield from source_checks(board.judges)
     word_judges = [*filter(board.settings.of_words, board.settings.judges)]
     if word_judges:
         phrase = "compare words and are no language models: their"

@@ -185,6 +185,10 @@ def _folded(name: str, checks: Sequence[Check], link: str) -> str:
     return f'<details class="{status}"><summary>{sign}</summary>{_list_of_checks(checks)}</details>'
 
 
+_MOST_ACROSS, _MOST_CARDS = 6, 12
+"""On a phone, a table with more columns than this shows a card for each row, if it has at most so many rows."""
+
+
 def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -> str:
     table = shown(table)
     columns, entries = table.columns, table.rows
@@ -200,7 +204,8 @@ def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -
         f'{plot}<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
         for plot, kind, title, column in zip(plots, kinds, titles, columns, strict=True)
     )
-    labels = [f' data-label="{escaped(column.heading)}"' * is_drawn for column in columns]
+    in_cards = is_drawn or (len(columns) > _MOST_ACROSS and len(entries) <= _MOST_CARDS)
+    labels = [f' data-label="{escaped(column.heading)}"' * in_cards for column in columns]
     cells = [_cells(column, texts, entries) for column, texts in zip(columns, table.cells, strict=True)]
     values = [_values(column, entries) if sortable else [""] * len(entries) for column in columns]
     drawings = [
@@ -220,7 +225,8 @@ def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -
     caption = f"<caption>{title}</caption>\n" if title else ""
     notes = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in table.notes)
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{title or escaped(table.name)}">\n<table>\n'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{title or escaped(table.name)}">\n'
+        f"<table{' data-cards' * in_cards}>\n"
         f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{notes}"
         f"{_meanings(columns) if meanings else ''}"
     )

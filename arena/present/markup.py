@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from arena.present.numbers import Number, NumberForm, printable
+from arena.present.numbers import Number, NumberForm, deserved, printable
 from arena.present.picture import (
     SIGNS,
     Aligned,
@@ -74,7 +74,8 @@ def _whiskers(picture: Whiskers) -> str:
     scale = Scale([0.0, *ends] if picture.zero else ends, picture.form)
     ranked = any(line.rank for line in picture.lines)
     zero = _bar("zero", [(scale.place(0), "")]) if picture.zero else ""
-    rows = "".join(_line(line, picture.form, scale, zero, ranked=ranked) for line in picture.lines)
+    form = deserved(picture.form, ((mark.low, mark.high) for line in picture.lines for mark in line.marks))
+    rows = "".join(_line(line, form, scale, zero, ranked=ranked) for line in picture.lines)
     legend = "".join(
         f"<span>{_bar(look, [(50, 'at')])}{escaped(meaning)}</span>" for look, meaning in picture.legend.items()
     )
@@ -99,7 +100,7 @@ def _whiskers(picture: Whiskers) -> str:
     )
 
 
-def _line(line: Line, form: Number, scale: Scale, zero: str, *, ranked: bool) -> str:
+def _line(line: Line, form: NumberForm, scale: Scale, zero: str, *, ranked: bool) -> str:
     rank = f'<span class="rank">{escaped(line.rank)}</span>' if ranked else ""
     tag = f' <span class="tag">{escaped(line.tag)}</span>' if line.tag else ""
     bars = "".join(_mark(mark, scale) for mark in line.marks)
@@ -127,11 +128,11 @@ def _bar(kind: str, ends: Sequence[tuple[float, str]]) -> str:
     return f'<table role="presentation" class="bar {kind}"><tbody><tr>{"".join(cells)}<td></td></tr></tbody></table>'
 
 
-def _figure(mark: Mark, form: Number) -> str:
+def _figure(mark: Mark, form: NumberForm) -> str:
     return f"<span><b>{form.write(mark.value)}</b>{_interval(mark, form)} {escaped(mark.beside)}</span>"
 
 
-def _interval(mark: Mark, form: Number) -> str:
+def _interval(mark: Mark, form: NumberForm) -> str:
     return f" {form.between(mark.low, mark.high)}" if mark.low is not None and mark.high is not None else ""
 
 

@@ -85,7 +85,7 @@ def tables(run: AppTest) -> list[pd.DataFrame]:
         if node.type == "html":
             body = re.sub(r'<div class="picture drawn">.*?</div></div>', "", node.proto.body)
             body = re.sub(r'<td class="plot"[^>]*></td>', "", body)
-            found += [_frame(table) for table in re.findall(r"<table>\n(.*?)</table>", body, re.DOTALL)]
+            found += [_frame(table) for table in re.findall(r"<table(?: data-cards)?>\n(.*?)</table>", body, re.DOTALL)]
     return found
 
 

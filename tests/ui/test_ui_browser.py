@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -152,6 +153,26 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
     fits_any_window(page)
     page.get_by_role("link", name=board.ratings.agents[0].agent, exact=True).click()
     page.wait_for_url("**/queries?tournament=sample&agent=*")
+
+
+@pytest.mark.parametrize("path", ["", "compare?view=versus"])
+def test_on_a_phone_each_agent_and_each_score_is_a_card_with_the_names_of_its_figures(
+    page: Page, address: str, path: str
+) -> None:
+    visit(page, f"{address}/{path}")
+    cards = page.locator(".scroll > table[data-cards]").first
+    heading = cards.locator("thead th").all_inner_texts()
+    in_rows = cards.locator("> tbody > tr").first.evaluate("row => getComputedStyle(row).display")
+    show_at(page, 390)
+    boxes = cards.locator("> tbody > tr").evaluate_all("all => all.map(one => one.getBoundingClientRect().toJSON())")
+    assert len(boxes) > 2
+    assert all(box["left"] >= 0 and box["right"] <= 390 for box in boxes)
+    assert all(below["top"] > above["bottom"] - 1 for above, below in pairwise(boxes)), boxes
+    named = cards.locator("> tbody > tr").first.locator("td[data-label]")
+    shown = named.evaluate_all("cells => cells.map(cell => getComputedStyle(cell, '::before').content)")
+    assert (in_rows, [words.strip('" ') for words in shown]) == ("table-row", heading[1:])
+    right = named.evaluate_all("cells => Math.max(...cells.map(cell => cell.getBoundingClientRect().right))")
+    assert right <= 390, "nothing is beside the window"
 
 
 def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> None:

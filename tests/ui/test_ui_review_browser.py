@@ -382,6 +382,10 @@ def test_a_form_on_a_phone_is_wide_enough_for_fingers_and_cuts_no_text(page: Pag
         " && getComputedStyle(one).overflow !== 'visible').map(one => one.textContent)"
     )
     assert cut == []
+    places = page.locator('[class*="st-key-once-"] button').evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(box => box.top + box.height / 2)"
+    )
+    assert max(places) - min(places) < 22, "the bar takes one row, so that the answers have room"
     tiny = page.locator("main").evaluate_all(
         "all => all.flatMap(main => [...main.querySelectorAll('*')]).filter(one => one.checkVisibility()"
         " && [...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())"

@@ -36,6 +36,7 @@ def test_five_clicks_lead_to_what_got_worse_and_one_more_to_its_games(browser: B
     page.get_by_text("bm25 does worse than dense on").wait_for()
     answers = page.locator("[role=region][aria-label^='Answer of']")
     assert [answers.nth(at).get_attribute("aria-label") for at in range(2)] == ["Answer of bm25", "Answer of dense"]
+    assert "/s.db --new bm25 --old dense --margin 0.05" in page.locator("pre").last.inner_text()
     page.get_by_role("link", name="Next", exact=True).click()
     settle(page)
     page.get_by_text("2 of 20").wait_for()

@@ -69,7 +69,7 @@ def _parts(source: data.Source, board: CompareBoard) -> dict[str, Callable[[data
     if data.groups(source) and len(board.order) > 1:
         parts["Groups"] = _show_groups
     if board.judges():
-        parts["Judges"] = lambda _, board: draw(*board.judges())
+        parts["Sources of error"] = lambda _, board: draw(*board.judges())
     return parts
 
 

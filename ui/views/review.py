@@ -222,7 +222,8 @@ class Review(Struct, frozen=True):
         documents = self._documents(task)
         text.lead(task.query.text)
         has_drawer = bool(reference or documents or query.messages)
-        with st.container(key="judged" if has_drawer else "judged-alone"):
+        first = "first" if query.messages or self.form.row else "beside"  # what is to be known before what is judged
+        with st.container(key=f"judged-{first if has_drawer else 'alone'}"):
             texts, drawer = st.columns([3, 1], gap="medium") if has_drawer else (st.container(), None)
         with texts:
             self._show_texts(task, choices, raw=raw, marks=marked)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from shlex import join
 from typing import Final
 
 import streamlit as st
@@ -12,8 +11,9 @@ from arena.boards.gate.compare import compare
 from arena.boards.gate.figures import PAIRWISE
 from arena.boards.gate.queries import PairBoard, pair_board
 from arena.boards.queries import label_of_query
-from arena.present.blocks import Commands, Remarks
+from arena.present.blocks import Remarks
 from ui import data, onward, text
+from ui.access import allowed
 from ui.address import links, pick, unfold
 from ui.show import draw, show_beside, show_table
 from ui.text import TextLine, nothing
@@ -68,10 +68,10 @@ def show(source: data.Source) -> None:
     with unfold("All queries", "all") as opened:
         if opened.open:
             show_table(board.query_table(leads))
-    st.caption("The same verdict in a terminal or a build:")
+    st.caption(f"The same verdict in a terminal or a build{', with the store for STORE' * (not allowed('edit'))}:")
     asked = ("--by", source.by) if source.by else ("--group", "=".join(source.group)) if source.group else ()
-    words = ["ragleague", "gate", "STORE", "--new", new, "--old", old, "--margin", f"{margin:g}", *asked]
-    draw(Commands([join(words)]))
+    pair = "--new", new, "--old", old, "--margin", f"{margin:g}"
+    onward.command("gate", onward.store_name(source), *pair, *asked)
 
 
 def _forget_query() -> None:

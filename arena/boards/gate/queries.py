@@ -82,7 +82,7 @@ class PairBoard(Board, frozen=True, eq=False):
         untested = f"{counted(len(few), 'group')} of fewer than {FEW_QUERIES} queries: too few to tell."
         blocks: list[Block] = [group_table(tested)] if tested else []
         groups = Section("groups", "By group of queries", "", blocks + [Remarks([untested])] * bool(few))
-        return [*([groups] if self.groups else []), *self.costs.sections()]
+        return [*([groups] if self.groups else []), *(self.costs.sections() if self.costs.known else [])]
 
     def scores_line(self, pair: QueryPair) -> str:
         if self.on == PAIRWISE:  # the two shares say it all

@@ -241,3 +241,9 @@ def test_scores_that_say_the_same_share_a_sentence_and_those_that_disagree_come_
     assert said[1].endswith(
         ": they order 6 and 6 of 6 pairs of agents as the games do, prove 5 and 5 and reverse none."
     )
+    both_open = board(level, means("people", (0, 0, 0, 0), 3)).sentences()
+    assert [sentence.split(":")[0] for sentence in both_open] == [
+        "Whether mean grades and people's votes agree with the games is open",
+        "Here all pairs are tested at once. Leaderboard and Trust also test single verdicts and pairs, so they may "
+        "find that people and games differ where this is open.",
+    ]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
+from arena.boards.conclusion import BY_PEOPLE, MODEL, Conclusion, adaptive_line, conclude, conclude_board, expectation
 from arena.boards.ratings import ratings_json
 from arena.calibration import Opinion
 from arena.calibration.comparison import Comparison, Settings, compare
@@ -129,6 +129,20 @@ def test_standing_follows_from_what_may_be_said_and_from_the_checks() -> None:
     assert conclude(None).weighed([held]).standing == "none"
     assert found.weighed([held]).line.startswith("Conclusion: Tie at the top. ")
     assert concluded(league({"one": 0.1, "two": 0.0}, 12)).standing == "none"
+
+
+def test_the_first_step_answers_the_headline_or_the_first_reason_and_no_advice_stands_twice() -> None:
+    ratings = rate(league({"one": 1.5, "two": 1.5, "last": -1.5}, 30), FAST)
+    model, people, queries, again = (
+        Check(name, "failed", f"{name} failed.", remedy)
+        for name, remedy in ((MODEL, "Name a model."), (BY_PEOPLE, "Ask people."), ("c", "Add."), ("d", "Ask people."))
+    )
+    found = conclude(ratings).weighed([queries, model, people, again], "More.")
+    assert found.why == ("Results by people's labels failed.", "c failed.", f"{MODEL} failed.", "d failed.")
+    assert found.next == ("Ask people.", "More.", "Add.", "Name a model.")
+    of_words = conclude(ratings, of_words=["lexical"]).weighed([queries, people, model], "More.")
+    assert of_words.next == ("Name a model.", "More.", "Ask people.", "Add.")
+    assert of_words.why == ("Results by people's labels failed.", "c failed."), "the headline says it already"
 
 
 def test_judges_that_only_compare_words_take_the_headline_and_nobody_leads() -> None:

@@ -268,7 +268,7 @@ def test_scales_that_differ_are_the_first_thing_said(case: Callable[[str], Path]
     first = cli("calibrate", "judge.csv", "--people", "people.csv").out.splitlines()[0]
     assert "The scales differ: judge gave 0.04 to 0.99, and people 1 to 5, on 12 grades." in first
     assert "0%" not in first
-    assert "Read where they differ" not in first
+    assert "Read where judge and people differ" not in first
     told = json.loads(cli("calibrate", "judge.csv", "--people", "people.csv", "--format", "json").out)
     assert told["comparisons"][0]["judges"]["judge"]["other_scale"] is True
 

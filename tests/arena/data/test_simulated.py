@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import ragleague as rl
-from arena.demo import COLUMNS, STRENGTHS, simulated_verdicts
+from arena.demo import COLUMNS, STRENGTHS, simulated_verdicts, write_simulated
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -24,9 +25,23 @@ def test_the_demo_ends_with_a_decided_board_and_says_that_nobody_was_asked(
 ) -> None:
     _, _, shown = cli("demo", "--out", played_demo).out.partition("\nWhat a clear result looks like. ")
     assert shown.startswith("These verdicts are simulated: nobody was asked.\nThe truth is simulated-best > ")
-    assert "Clear leader. simulated-best leads" in shown
+    assert "Read with care: Clear leader. simulated-best leads" in shown
+    assert "\nWhy: The verdicts of simulated were drawn by chance: nobody was asked.\nNext: Let a judge read " in shown
+    assert "Failed: source of the\nverdicts." in shown
     places = [shown.index(f"\n{rank}      {agent}") for rank, agent in enumerate(STRENGTHS, 1)]
     assert places == sorted(places)
+
+
+def test_rate_says_so_too_and_only_of_verdicts_by_chance(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    write_simulated(file := tmp_path / "simulated.csv")
+    shown = cli("rate", file, "--samples", 100, "--by", "judge").out
+    assert "Read with care: Clear leader." in shown
+    assert "Why: The verdicts of simulated were drawn by chance" in shown
+    rated = json.loads(cli("rate", file, "--samples", 100, "--by", "judge", "--format", "json").out)
+    assert {one["conclusion"]["standing"] for one in (rated, rated["by_judge"]["simulated"])} == {"care"}
+    file.write_text(file.read_text("utf-8").replace(",simulated\n", ",strict\n"), "utf-8")
+    rated = json.loads(cli("rate", file, "--samples", 100, "--format", "json").out)
+    assert not [why for why in rated["conclusion"]["why"] if "chance" in why]
 
 
 def test_the_same_verdicts_are_drawn_everywhere() -> None:
