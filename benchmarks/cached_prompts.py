@@ -1,7 +1,7 @@
 """How much of the input of a run lies in a vendor's prompt cache, by stage, and what that saves.
 
 A loopback server in a process of its own caches prefixes as OpenAI and Anthropic say, and counts them. Six agents
-answer each query from ten passages of 200 words, twenty in all; every stage runs, 16 calls at once. Dollars are those
+answer each query from ten passages of 200 words, sixteen in all; every stage runs, 16 calls at once. Dollars are those
 of a token read at a quarter of the price, written at 1.25 (Anthropic), and replied at 4 times the price, with replies
 of the length that the prompts declare.
 """
@@ -26,7 +26,7 @@ from judges.types import CallTrace
 from tests.support.prefix_cache import PrefixCache, Sent
 from tests.support.tournaments import Quiet
 
-AGENTS, PASSAGES, RETRIEVED, QUESTIONS = 6, 20, 10, 10
+AGENTS, PASSAGES, RETRIEVED, QUESTIONS = 6, 16, 10, 10
 AT_ONCE = 16
 CACHED, OUTPUT = 0.25, 4.0
 """Price of a token read from the cache and of a reply's, as multiples of a fresh token of a prompt."""
@@ -61,24 +61,27 @@ def write_data(folder: Path, queries: int) -> None:
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
 
-def configured(folder: Path, base_url: str, provider: str, items: int, documents: Mapping[str, Any]) -> Config:
+def configured(
+    folder: Path, base_url: str, provider: str, items: int, documents: Mapping[str, Any], **sections: Any
+) -> Config:
+    """The tournament of a folder; ``sections`` add to the judge's declaration, or replace or leave out sections."""
     address = base_url if provider == "openai" else base_url.removesuffix("/v1")
     judge = {"provider": provider, "model": "m", "base_url": address, "concurrency": AT_ONCE}
-    return Config.model_validate(
-        {
-            "name": "cached",
-            "store": str(folder / f"{time.monotonic_ns()}.db"),
-            "data": {name: str(folder / f"{name}.csv") for name in ("queries", "answers", "documents")},
-            "judges": {"judge": judge | {"price": {"input": 1, "cached_input": CACHED, "output": OUTPUT}}},
-            "retrieval": {"judge": "judge"},
-            "pairwise": {"judges": "judge", "documents": {"threshold": 0, **documents}},
-            "criteria": {"judge": "judge", "documents": {"threshold": 0}},
-            "exam": {"judge": "judge", "bank": str(folder / "bank.csv"), "texts": "answers", "items_per_call": items},
-            "nuggets": {"judge": "judge"},
-            "support": {"judge": "judge"},
-            "refusals": {"judge": "judge"},
-        }
-    )
+    judge |= sections.pop("judge", {})
+    content: dict[str, Any] = {
+        "name": "cached",
+        "store": str(folder / f"{time.monotonic_ns()}.db"),
+        "data": {name: str(folder / f"{name}.csv") for name in ("queries", "answers", "documents")},
+        "judges": {"judge": judge | {"price": {"input": 1, "cached_input": CACHED, "output": OUTPUT}}},
+        "retrieval": {"judge": "judge"},
+        "pairwise": {"judges": "judge", "documents": {"threshold": 0, **documents}},
+        "criteria": {"judge": "judge", "documents": {"threshold": 0}},
+        "exam": {"judge": "judge", "bank": str(folder / "bank.csv"), "texts": "answers", "items_per_call": items},
+        "nuggets": {"judge": "judge"},
+        "support": {"judge": "judge"},
+        "refusals": {"judge": "judge"},
+    } | sections
+    return Config.model_validate({name: section for name, section in content.items() if section is not None})
 
 
 class Measured(Struct):

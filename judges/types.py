@@ -350,6 +350,8 @@ class Prompt(Struct, frozen=True):
     Attributes:
         sample: number of this request, from 0, if the judge gets the same prompt several times; providers add the
             number to the seed.
+        shared: number of characters at the beginning of ``user`` with which other prompts begin too, after the same
+            ``system``; 0 if there are no such prompts.
     """
 
     task: Task
@@ -361,6 +363,7 @@ class Prompt(Struct, frozen=True):
     inputs: Inputs
     turns: tuple[Message, ...] = ()
     sample: int = 0
+    shared: int = 0
 
     @property
     def texts(self) -> list[str]:

@@ -73,8 +73,8 @@ class AuditStage(TournamentStage):
         ]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt for comparing a cheat with an agent's answer, as in a game; shows the agent's documents."""
-        documents = self.labels.shown(want.query_id, {want.other}, self._rules.documents)
+        """The prompt for comparing a cheat with an agent's answer, as in a game, with the same documents."""
+        documents = self.labels.shown_in_game(want.query_id, {want.other}, self._rules.documents)
         if documents is None:
             return None
         query, answers = self.data.queries[want.query_id], self._shown(want)
