@@ -67,12 +67,12 @@ def configured(
     """The tournament of a folder; ``sections`` add to the judge's declaration, or replace or leave out sections."""
     address = base_url if provider == "openai" else base_url.removesuffix("/v1")
     judge = {"provider": provider, "model": "m", "base_url": address, "concurrency": AT_ONCE}
-    judge |= sections.pop("judge", {})
+    judge |= {"price": {"input": 1, "cached_input": CACHED, "output": OUTPUT}} | sections.pop("judge", {})
     content: dict[str, Any] = {
         "name": "cached",
         "store": str(folder / f"{time.monotonic_ns()}.db"),
         "data": {name: str(folder / f"{name}.csv") for name in ("queries", "answers", "documents")},
-        "judges": {"judge": judge | {"price": {"input": 1, "cached_input": CACHED, "output": OUTPUT}}},
+        "judges": {"judge": judge},
         "retrieval": {"judge": "judge"},
         "pairwise": {"judges": "judge", "documents": {"threshold": 0, **documents}},
         "criteria": {"judge": "judge", "documents": {"threshold": 0}},

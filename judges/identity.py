@@ -46,10 +46,9 @@ def request_id(judgment: str, prompt: Prompt) -> str:
 def cache_key(prompt: Prompt, spec: JudgeSpec) -> str:
     """Hash of the beginning that a prompt shares with others; empty if the judge's server does not cache it."""
     least = cached_from(spec) if prompt.shared else None
-    beginning = f"{prompt.system}\n{prompt.user[: prompt.shared]}"
-    if least is None or estimated_tokens(beginning) < least:
+    if least is None or estimated_tokens(prompt.beginning) < least:
         return ""
-    return hashlib.blake2b(beginning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return hashlib.blake2b(prompt.beginning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _listed_contract(contract: ReplyContract) -> list[object]:

@@ -366,6 +366,11 @@ class Prompt(Struct, frozen=True):
     shared: int = 0
 
     @property
+    def beginning(self) -> str:
+        """The text with which other prompts begin too; without ``shared`` only the system message."""
+        return f"{self.system}\n{self.user[: self.shared]}"
+
+    @property
     def texts(self) -> list[str]:
         """Every text of the prompt that the model sees."""
         return [self.system, self.user, *(turn.text for turn in self.turns)]
