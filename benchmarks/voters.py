@@ -1,7 +1,7 @@
 """People who vote at once on the pages: ``python -m benchmarks.voters``; ``--postgres`` on a server's database.
 
 Each is a session of a really started server: a websocket that speaks Streamlit's protocol as a browser does, opens the
-Review page under a name, and presses "Answer 1" now and then. A vote lasts from the press until everything of
+Review page under a name, and presses "Answer 1 is better" now and then. A vote lasts from the press until everything of
 the next task has come. Sessions share the machine with the server, and are told apart in processor time. At the end
 the store is asked for every vote that the page called saved.
 """
@@ -35,7 +35,7 @@ from tests.support.browser import served
 
 MEDIAN_S: Final = 0.3
 """Bar for the median seconds of a vote."""
-_LABEL: Final = "Answer 1"
+_LABEL: Final = "Answer 1 is better"
 
 
 def main() -> None:

@@ -54,11 +54,13 @@ class Question(Struct, frozen=True):
 
     Attributes:
         query: what the agents are asked.
+        topic: data, judging or scores.
         kind: factual, how-to, comparison or unanswerable.
         chapters: the handbook pages that hold the answer; none for an unanswerable question.
     """
 
     query: Query
+    topic: str
     kind: str
     chapters: tuple[str, ...]
 
@@ -67,7 +69,7 @@ def read_questions(path: Path = DEMO / "questions.csv") -> list[Question]:
     """The questions in the order of the file."""
     with path.open(encoding="utf-8", newline="") as file:
         return [
-            Question(Query(row["qid"], row["query"]), row["kind"], tuple(row["chapters"].split()))
+            Question(Query(row["qid"], row["query"]), row["topic"], row["kind"], tuple(row["chapters"].split()))
             for row in csv.DictReader(file)
         ]
 
@@ -193,9 +195,15 @@ def build(folder: Path, *, handbook: Path = HANDBOOK, questions: Path = DEMO / "
     replies = asyncio.run(_replies([question.query for question in asked], demo_agents(passages)))
     _write(
         folder / "queries.csv",
-        ("qid", "query", "kind", "answerable"),
+        ("qid", "query", "topic", "kind", "answerable"),
         (
-            (question.query.query_id, question.query.text, question.kind, str(bool(question.chapters)).lower())
+            (
+                question.query.query_id,
+                question.query.text,
+                question.topic,
+                question.kind,
+                str(bool(question.chapters)).lower(),
+            )
             for question in asked
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from enum import IntEnum, StrEnum
 from typing import Final, Literal, TypeAlias, get_args
@@ -158,6 +159,27 @@ class Answer(Struct, frozen=True):
     def has_text(self) -> bool:
         """Whether the answer's text is known; people may import verdicts on answers without the answers' texts."""
         return bool(self.text) or dict(self.metadata) != WITHOUT_TEXT
+
+
+_REPEAT: Final = re.compile(r"(.+) \(repeat ([1-9][0-9]*)\)", re.DOTALL)
+
+
+def repeat_of(name: str) -> tuple[str, int]:
+    """The agent and the number of the repeat from a name such as ``rag (repeat 2)``; other names are repeat 1.
+
+    A system that is asked a query several times gives several answers; the second is stored as one of ``rag (repeat
+    2)``. Whoever schedules, asks or judges treats it like the answer of another agent; ``GameTable`` and ``Scores`` put
+    the repeats of an agent together.
+
+    >>> repeat_of("rag (repeat 2)"), repeat_of("rag")
+    (('rag', 2), ('rag', 1))
+    """
+    match = _REPEAT.fullmatch(name) if name.endswith(")") else None
+    return (match[1], int(match[2])) if match else (name, 1)
+
+
+def repeat_name(agent: str, repeat: int) -> str:
+    return agent if repeat == 1 else f"{agent} (repeat {repeat})"
 
 
 class Retrieved(Struct, frozen=True):

@@ -9,11 +9,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from arena.boards.gate.board import MARGIN, GateBoard, JudgesAs
+from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import compare
+from arena.boards.gate.figures import MARGIN, JudgesAs
 from arena.boards.leaderboard import TournamentBoard, with_people
+from arena.data.dataset import read_group
 from arena.present.table import plain
 from arena.results.cache import cached_leaderboard
+from arena.results.groups import require_column
+from arena.results.ratings import of_group, queries_of
 from arena.store import Store
 from judges.errors import InputError, MissingExtraError
 from judges.sections import argument
@@ -42,9 +46,11 @@ class Board:
     Args:
         store: path or URL of the store.
         tournament: name of the tournament; optional if the store has only one tournament.
+        group: a column of the queries and a value, as in ``"kind=factual"``: only the queries with this value count.
+        by: a column of the queries: the leader is tested on its groups alone, not on those of all columns.
 
     Raises:
-        InputError: there is no such store or tournament.
+        InputError: there is no such store, tournament, group or column.
 
     Example:
         >>> board = rl.Board("demo/rag-handbook.db")
@@ -52,11 +58,15 @@ class Board:
         'rag-handbook'
     """
 
-    def __init__(self, store: str | Path, tournament: str | None = None) -> None:
+    def __init__(self, store: str | Path, tournament: str | None = None, *, group: str = "", by: str = "") -> None:
         self.store = str(store)
+        self.group, self.by = read_group(argument("group", str, group)), argument("by", str, by)
         with closing(Store.open(self.store)) as opened:
             self.tournament = tournament or opened.only_tournament()
             opened.settings(self.tournament)  # raises, and lists the names, if this one is unknown
+            queries = queries_of(opened.queries(self.tournament), self.group)  # likewise
+        if self.by:
+            require_column(queries, self.by)
 
     @property
     def conclusion(self) -> Conclusion:
@@ -257,7 +267,7 @@ class Board:
 
         with self._opened() as store:
             path = Path(argument("report", str | Path, path))
-            write_report(store, self.tournament, path, Path(self.store).name)
+            write_report(store, self.tournament, path, Path(self.store).name, by=self.by)
         return path
 
     def to_mlflow(self) -> None:
@@ -281,8 +291,10 @@ class Board:
 
     def _picture(self, what: Plot) -> Picture | None:
         if what == "compare":
+            from arena.boards.compare_drawing import compare_figure
+
             compared = self._compared()
-            return compared.figure() if compared.ways else None
+            return compare_figure(compared) if compared.ways else None
         kind = "Whiskers" if what == "ratings" else "Matrix"
         if what == "matrix":
             compared = self._compared()
@@ -297,12 +309,12 @@ class Board:
 
     def _shown(self) -> TournamentBoard:
         with self._opened() as store:
-            return with_people(store, cached_leaderboard(store, self.tournament))
+            return with_people(store, cached_leaderboard(store, self.tournament, by=self.by))
 
     @contextmanager
     def _opened(self) -> Iterator[Store]:
         with closing(Store.open(self.store)) as store:
-            yield store
+            yield of_group(store, self.tournament, self.group)
 
 
 def _log_to_mlflow(board: Board) -> None:

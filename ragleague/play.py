@@ -71,16 +71,20 @@ code that the function uses; give a ``version`` for everything else. If ragleagu
 version, a message says so."""
 
 
-def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A001 - reads as rl.open
+def open(  # noqa: A001 - reads as rl.open
+    store: str | Path, tournament: str | None = None, *, group: str = "", by: str = ""
+) -> Board:
     """Open the results in a store.
 
     Args:
         store: path or URL of a store, or the path of a tournament's YAML file.
         tournament: name of the tournament; optional if the store has only one tournament.
+        group: a column of the queries and a value, as in ``"kind=factual"``: only the queries with this value count.
+        by: a column of the queries: the leader is tested on its groups alone, not on those of all columns.
 
     Raises:
-        InputError: there is no such file, store or tournament; or the tournament of this name in the store comes from
-            another YAML file.
+        InputError: there is no such file, store, tournament, group or column; or the tournament of this name in the
+            store comes from another YAML file.
 
     Example:
         >>> board = rl.open("demo/rag-handbook.db")
@@ -89,7 +93,7 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
     """
     source = str(argument("open", str | Path, store))
     with open_tournament(source, tournament) as (_, name):
-        return Board(read_source(source)[0], name)
+        return Board(read_source(source)[0], name, group=group, by=by)
 
 
 Tables: TypeAlias = "str | Path | pd.DataFrame | Iterable[Any] | Mapping[str, Any]"
@@ -104,7 +108,7 @@ def load(
     *,
     queries: Tables | None = None,
     documents: Tables | None = None,
-    columns: Mapping[str, str | None] | None = None,
+    columns: Mapping[str, str | list[str] | None] | None = None,
     limit: int | None = None,
 ) -> Dataset:
     """Read the answers of systems, or the queries to ask them, and return a data set for ``run``.
@@ -116,7 +120,7 @@ def load(
         queries: a table of queries, if they do not come with the answers.
         documents: a table of retrieved documents, if they do not come with the answers as contexts.
         columns: the table's column for a name that ragleague uses, as in ``{"answer": "text"}``; ``None`` if the table
-            has no such column.
+            has no such column; a list of columns of answers if each agent has one.
         limit: number of queries to read, from the first; by default all.
 
     Raises:
@@ -130,7 +134,7 @@ def load(
     if answers is None and queries is None:
         raise InputError("load: give answers, or queries for agents to answer")
     limit = _limit(limit)
-    columns = argument("columns", dict[str, str | None], columns or {})
+    columns = argument("columns", dict[str, str | list[str] | None], columns or {})
     return load_dataset(
         () if queries is None else _tables(queries, "queries"),
         () if documents is None else _tables(documents, "documents"),

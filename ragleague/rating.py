@@ -97,7 +97,7 @@ class Rated(Struct, frozen=True):
 def rate(
     verdicts: pd.DataFrame | Iterable[Mapping[str, Any]] | str | Path,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | list[str] | None] | None = None,
     values: Mapping[str, str] | None = None,
     cluster: str | None = "auto",
     covariates: Iterable[str] = (),
@@ -111,7 +111,8 @@ def rate(
     Args:
         verdicts: a data frame, dictionaries, or a file that ``ragleague rate`` reads; columns ``agent_a, agent_b,
             verdict`` (A, B or TIE) and optionally ``qid, judge, order``.
-        columns: the table's column for a name that ragleague uses, as in ``{"verdict": "gold"}``.
+        columns: the table's column for a name that ragleague uses, as in ``{"verdict": "gold"}``; a list of columns of
+            verdicts if each judge has one.
         values: the verdict that a word, number or range means: ``{"A ist besser": "A", "0": "TIE", "-3..-1": "A"}``.
         cluster: the column that groups games; the bootstrap resamples whole groups. ``None`` resamples single games;
             ``auto`` groups by the column ``conversation`` if there is one, else by query.
@@ -132,8 +133,7 @@ def rate(
         1   rag-hybrid    49      23
     """
     chosen: RatingOptions = argument("rate", RatingOptions, {"cluster": cluster is not None, **settings})
-    mapped = argument("columns", dict[str, str], columns or {})
-    names = tuple(f"{ours}={theirs}" for ours, theirs in mapped.items())
+    names = argument("columns", dict[str, str | list[str] | None], columns or {})
     numeric = tuple(argument("covariates", list[str], covariates))
     by = argument("cluster", str | None, cluster) or "none"
     meant = argument("values", dict[str, str], values or {})

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 def assert_not_worse(
-    board: Board | str | Path, *, new: str, old: str, margin: float = 0.05, on: str | Sequence[str] = "pairwise"
+    board: Board | str | Path,
+    *,
+    new: str,
+    old: str,
+    margin: float = 0.05,
+    on: str | Sequence[str] = "pairwise",
+    by: str = "",
 ) -> GateBoard:
     """Fail unless a new agent is shown to be not worse than an old one; asks no judge, and returns the comparison.
 
@@ -24,6 +30,7 @@ def assert_not_worse(
         margin: how much worse the new agent may be, as a share of games won or in units of the score.
         on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, a measure such as ``nDCG@10``, or a list of
             these.
+        by: a column of the queries: the new agent must not be worse on any of its groups either.
 
     Raises:
         AssertionError: the new agent is worse, or there are too few results to decide; the message is Markdown.
@@ -39,7 +46,7 @@ def assert_not_worse(
         import ragleague
 
         board = ragleague.open(board)
-    gate = board.compare(new, old, on=on, margin=margin)
+    gate = board.compare(new, old, on=on, margin=margin, by=by)
     if not gate.passed:
         raise AssertionError(f"\n{gate.markdown()}")
     return gate

@@ -73,7 +73,7 @@ def _nugget(cli: Any, folder: Path) -> None:
 def _vote(cli: Any, folder: Path) -> None:
     form = page("vote").text_input(key="annotator").set_value("ann").run(timeout=60)
     for _ in range(4):
-        form = press(form, "Answer 1")
+        form = press(form, "Answer 1 is better")
     assert cli("calibrate", folder / "votes.db").status == 0
 
 

@@ -12,6 +12,7 @@ import streamlit as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.data.dataset import Group
 from arena.store.check import damage_behind
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, editing, onward, sign_in, text
@@ -79,13 +80,13 @@ def _draw(page: Page) -> None:
         if address.TOURNAMENT not in st.query_params:
             st.query_params[address.TOURNAMENT] = name
         st.set_page_config(page_title=f"{page.title} · {text.clipped(name, 40)} · ragleague")
-        group = _draw_top(page, source, names, parts, view)
+        group, by = _draw_top(page, source, names, parts, view)
         if page.existing is not None:
             st.session_state[_PART] = name, view
         elif config is not None and config.name == name and (remark := editing.remark_on_stored(version)):
             text.quiet(remark)
         unknown = st.container()
-        show(replace(source, group=group))
+        show(replace(source, group=group, by=by))
         with unknown:
             address.say_what_is_unknown()
     except RagleagueError as error:
@@ -123,8 +124,12 @@ def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
 
 def _draw_top(
     page: Page, source: data.Source | None, names: Sequence[str], parts: Sequence[str], view: str
-) -> tuple[str, str] | None:
-    """Draw the menu, the page's title, and fields for the tournament and the group of queries; returns the group."""
+) -> tuple[Group | None, str]:
+    """Draw the menu, the page's title, and fields for the tournament and the groups of queries.
+
+    Returns:
+        The selected group of queries, and the column by whose groups they are compared.
+    """
     shown = source or data.Source("", (0, 0, 0), "")
     last_of, last = st.session_state.get(_PART, ("", ""))
     entries = []
@@ -141,12 +146,12 @@ def _draw_top(
         )
         for part in (parts if len(parts) > 1 else ())
     ]
-    choices, group = [], None
+    choices, groups, requested = [], dict[str, tuple[Group | None, str]](), ""
     if len(names) > (source is not None):
         options = [(name, f"?{urlencode({address.TOURNAMENT: name, 'view': view})}") for name in names]
         choices.append(_choice("Tournament", options, shown.tournament))
     if source is not None and page.grouped:
-        groups = {": ".join(group): group for group in data.groups(source)}
+        groups = data.groups(source)
         requested = st.query_params.get(address.GROUP, "")
         address.note_unless("group of queries", address.GROUP, groups.__contains__)
         if groups:
@@ -154,7 +159,6 @@ def _draw_top(
             options = [("all", f"?{urlencode(parameters)}")]
             options += [(name, f"?{urlencode({**parameters, address.GROUP: name})}") for name in groups]
             choices.append(_choice("Queries", options, requested if requested in groups else "all"))
-        group = groups.get(requested)
     elif address.GROUP in st.query_params:
         chosen = text.clipped(st.query_params[address.GROUP], 60)
         choices.append(f'<span class="whole">All queries, not only {escape(chosen)}</span>')
@@ -162,7 +166,7 @@ def _draw_top(
         f'<div class="top">{_menu("Pages", entries)}<div><h1>{page.title}</h1>'
         f"{_menu('Parts of this page', part_links)}{''.join(choices)}</div></div>"
     )
-    return group
+    return groups.get(requested, (None, ""))
 
 
 def _menu(label: str, entries: Sequence[tuple[str, str, bool]]) -> str:

@@ -24,7 +24,7 @@ from arena.calibration.comparison import Comparison
 from arena.calibration.methods import PeopleScores
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
-from arena.data.dataset import groupings
+from arena.data.dataset import Group, groupings
 from arena.results.agreement import compare_with_people, spending, styles_of
 from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
 from arena.results.documents import LabelSource
@@ -32,10 +32,10 @@ from arena.results.exam import Study, exam_study
 from arena.results.nuggets import nugget_results
 from arena.results.outcomes import labels_by_judge as read_labels_by_judge
 from arena.results.outcomes import labels_of
-from arena.results.ratings import Leaderboard
+from arena.results.ratings import Leaderboard, of_group, queries_of
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
-from judges.types import Judgment, label_of
+from judges.types import Judgment, Query, label_of
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats import Floats
 
@@ -62,13 +62,15 @@ class Source(Struct, frozen=True):
 
     Attributes:
         version: the store's change counters for judgments and for annotations, and its file's inode.
-        group: column and value of the queries' metadata, to show only queries with this value; ``None`` for all.
+        group: the group of queries that is shown; ``None`` for all queries.
+        by: name of the column by whose groups the queries are compared; empty for every column.
     """
 
     location: str
     version: tuple[int, int, int]
     tournament: str
-    group: tuple[str, str] | None = None
+    group: Group | None = None
+    by: str = ""
 
     @property
     def judged(self) -> Source:
@@ -106,6 +108,8 @@ def stored(
 ) -> Callable[Concatenate[Source, Arguments], Result]:
     """Turn a function of an open store and a tournament's name into a cached function of ``Source``.
 
+    The store has only the queries of the source's group.
+
     Args:
         read: function that is called with the open store, the tournament's name and any further arguments.
         spinner: text that the page shows while the function runs.
@@ -114,7 +118,7 @@ def stored(
 
     def opened(source: Source, /, *more: Arguments.args, **named: Arguments.kwargs) -> Result:
         with shared(source.location) as store:
-            return read(store, source.tournament, *more, **named)
+            return read(of_group(store, source.tournament, source.group), source.tournament, *more, **named)
 
     # The cache identifies functions by name.
     opened.__qualname__ = f"{read.__module__}.{read.__qualname__} {cache_size}"
@@ -122,10 +126,17 @@ def stored(
 
 
 def judged(
-    read: Callable[Concatenate[Store, str, Arguments], Result], spinner: str = "", cache_size: int = _CACHED
+    read: Callable[Concatenate[Store, str, Arguments], Result],
+    spinner: str = "",
+    cache_size: int = _CACHED,
+    *,
+    grouped: bool = False,
 ) -> Callable[Concatenate[Source, Arguments], Result]:
-    """Like ``stored``, for a function that reads no annotations: its cached results stay valid when people vote."""
-    return _judged(stored(read, spinner, cache_size))
+    """Like ``stored``, for a function that reads no annotations: its cached results stay valid when people vote.
+
+    Unless it is ``grouped``, the function reads all queries, whatever group is selected.
+    """
+    return _judged(stored(read, spinner, cache_size), grouped=grouped)
 
 
 def derived(
@@ -136,20 +147,20 @@ def derived(
 
 
 def _judged(
-    cached: Callable[Concatenate[Source, Arguments], Result],
+    cached: Callable[Concatenate[Source, Arguments], Result], *, grouped: bool = False
 ) -> Callable[Concatenate[Source, Arguments], Result]:
     def of_judges(source: Source, /, *more: Arguments.args, **named: Arguments.kwargs) -> Result:
-        return cached(replace(source.judged, group=None), *more, **named)
+        return cached(source.judged if grouped else replace(source.judged, group=None, by=""), *more, **named)
 
     return wraps(cached)(of_judges)
 
 
-_board = judged(cached_leaderboard, "Rating the games …")
+_board = judged(cached_leaderboard, "Rating the games …", grouped=True)
 
 
 def board(source: Source) -> Leaderboard:
     """The leaderboard of the selected group of queries, as ``ragleague leaderboard`` computes it."""
-    return _board(source) if source.group is None else _board(source, source.group)
+    return _board(source, by=source.by)
 
 
 dataset = judged(Store.dataset, "Reading the data …")
@@ -182,13 +193,8 @@ def people(
         boards: whether to compare the judges' leaderboards with the people's too, which takes longer than the rest.
     """
     with shared(source.location) as store:
-        return compare_with_people(
-            store,
-            source.tournament,
-            group=source.group,
-            most=DISAGREEMENTS,
-            boards=boards,
-        )
+        group = of_group(store, source.tournament, source.group)
+        return compare_with_people(group, source.tournament, most=DISAGREEMENTS, boards=boards)
 
 
 spent = judged(spending, "Adding up what judges cost …")
@@ -241,7 +247,7 @@ def _background(kind: str, source: Source, make: Callable[..., Any]) -> Any:
     While it runs, this function draws a progress bar and returns ``None``; the page is redrawn once the result is
     there.
     """
-    key = kind, replace(source, group=None)
+    key = kind, replace(source, group=None, by="")
     work = _WORKS.get(key)
     if work is None:
         work = _WORKS[key] = Work(source, make)
@@ -287,11 +293,17 @@ def played(source: Source) -> frozenset[tuple[str, str, str]]:
     return frozenset(table.key(row)[:3] for row in np.flatnonzero(table.played).tolist())
 
 
+def selected(source: Source) -> Mapping[str, Query]:
+    """The queries of the selected group."""
+    return queries_of(queries(source), source.group)
+
+
 @derived()
-def groups(source: Source) -> tuple[tuple[str, str], ...]:
-    """Groups of queries, as pairs of metadata column and value; columns with many values are left out."""
-    values_by_column = groupings(queries(source).values())
-    return tuple((name, value) for name, values in values_by_column.items() for value in values)
+def groups(source: Source) -> dict[str, tuple[Group | None, str]]:
+    """What the field for groups of queries offers, as ``group`` and ``by`` of a source: columns, then single groups."""
+    columns = groupings(queries(source).values())
+    single = [(name, value) for name, values in columns.items() for value in values]
+    return {f"by {name}": (None, name) for name in columns} | {": ".join(group): (group, "") for group in single}
 
 
 class _Use(Struct):

@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from arena.boards.bank import history_table
+from arena.boards.queries import label_of_query
 from arena.config.schema import Config, load_config
 from arena.data import safe_files
 from arena.present.blocks import Block
@@ -385,4 +386,4 @@ def _user() -> str:
 
 def query_options(source: data.Source) -> dict[str, str]:
     """The text of each query as an option of a select field, by the query's id."""
-    return {query_id: text.query_label(query_id, query.text) for query_id, query in data.queries(source).items()}
+    return {query_id: label_of_query(query_id, query, 60) for query_id, query in data.queries(source).items()}

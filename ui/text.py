@@ -262,17 +262,13 @@ def _marked(leaves: Sequence[str], others: Sequence[str]) -> Iterator[str]:
 
 
 def _line(line: TextLine) -> str:
+    scrolls = ' tabindex="0" role="region" aria-label="Text"' * (line.style == "lead" and len(line.words) > 300)
     signs = "".join(f'<span class="sign {kind}">{_escape(sign)}</span>' for sign, kind in line.signs)
-    return linked(f'<p class="said {line.style}">{signs}{_escape(line.words)}</p>', line.link)
+    return linked(f'<p class="said {line.style}"{scrolls}>{signs}{_escape(line.words)}</p>', line.link)
 
 
 def _escape(words: str) -> str:
     return html.escape(encodable(words))
-
-
-def query_label(query_id: str, query: str) -> str:
-    """The text of a query in select fields and URLs: its id and the start of the query."""
-    return f"{query_id}: {clipped(query, 60)}"
 
 
 def nothing(words: str) -> None:

@@ -1,17 +1,25 @@
-"""Board of the audit: how many points each judge gave to known cheating answers, and a trust check for each judge."""
+"""Board of the audit: points that judges gave to cheating answers, flips by other wordings, and their trust checks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from arena.boards.quantities import WON, quantity
-from arena.boards.trust import NOT_FOOLED
-from arena.present.blocks import Board, Check, Checks, Section, Status, settled
-from arena.present.numbers import COUNT, PERCENT, listed, with_interval
-from arena.present.table import INTERVAL, Column, Table
-from arena.results.audit import AuditResults
+from msgspec.structs import replace
 
+from arena.boards.conclusion import judge_changes
+from arena.boards.left_out_judges import WithoutJudge, other_judges_table
+from arena.boards.quantities import WON, quantity
+from arena.boards.trust import CHEATS
+from arena.present.blocks import Block, Board, Check, Checks, Section, Status, settled
+from arena.present.numbers import COUNT, FIGURE, PERCENT, capital, counted, listed, with_interval
+from arena.present.table import INTERVAL, Column, Table, fields, flat, plain
+from arena.ratings.results import OtherJudges
+from arena.results.audit import BAR as FLIPPED
+from arena.results.audit import USUAL, AuditResults, Flips
+from retrieval_eval.stats.components import JUDGES
+
+WORDING: Final = "Wording of the prompt"
 BAR: Final = 0.15
 """Largest share of points that a judge may give to a cheating answer beyond what the answer deserves."""
 
@@ -25,20 +33,87 @@ _COLUMNS: Final = (
     Column("given", "Given away", PERCENT, "Win rate less what is fair.", INTERVAL),
     Column("rank", "Would rank", meaning="The place that these points would give it among the agents."),
 )
+_FLIPS: Final = (
+    Column("stage", "Judged"),
+    Column("judge", "Judge"),
+    Column("wording", "Wording", COUNT, "The usual wording is 1."),
+    Column("queries", "Queries", COUNT),
+    Column("n", "Labels", COUNT, "Verdicts, grades or labels by both wordings."),
+    Column("flips", "Flipped", PERCENT, "Other than by the usual wording, chance of the judge included.", INTERVAL),
+    Column("kappa", "Kappa", FIGURE, "Agreement of both wordings, corrected for chance.", INTERVAL),
+    Column("least", "Would find", PERCENT, f"Flips that it shows to be above {PERCENT.write(FLIPPED)}, in 80%."),
+)
 
 
 class AuditBoard(Board, frozen=True):
-    """Points that each judge gave to known cheating answers; ``rows`` come from ``AuditResults``."""
+    """Points given to known cheating answers, and flips by other wordings; all from ``AuditResults``."""
 
-    rows: Sequence[Mapping[str, Any]]
+    results: AuditResults
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        return self.results.rows
 
     def sections(self) -> list[Section]:
-        lead = "Known cheats played against the agents. They are rated apart and are no agents."
-        table = Table("audit", "Points given away to cheats", _COLUMNS, self.rows)
-        return [Section("audit", "Can the judge be gamed?", lead, [Checks(self.checks()), table])]
+        sections, checks = [], self.checks()
+        if self.rows:
+            lead = "Known cheats played against the agents. They are rated apart and are no agents."
+            table = Table("audit", "Points given away to cheats", _COLUMNS, self.rows)
+            fooled = Checks([check for check in checks if check.name != WORDING])
+            sections.append(Section("audit", "Can the judge be gamed?", lead, [fooled, table]))
+        if self.results.flips:
+            blocks: list[Block] = [Checks([check for check in checks if check.name == WORDING])]
+            blocks.append(
+                Table("wordings", "Flipped by another wording", _FLIPS, [flat(row) for row in self.results.flips])
+            )
+            for stage, rows in self.results.differences.items():
+                if any(row.parts for row in rows):
+                    blocks.append(other_judges_table(rows, f"wordings-{stage.replace(' ', '-')}", "wording", stage))
+            lead = "A random sample was judged again by other wordings of the same prompt."
+            sections.append(Section("wordings", "Does the prompt's wording decide?", lead, blocks))
+        return sections
 
     def checks(self) -> list[Check]:
-        return [self._check(judge) for judge in dict.fromkeys(row["judge"] for row in self.rows)]
+        checks = [self._check(judge) for judge in dict.fromkeys(row["judge"] for row in self.rows)]
+        return [*checks, self._in_other_words()] if self.results.flips else checks
+
+    def _in_other_words(self) -> Check:
+        status = {row: settled(row.flips, -1, FLIPPED) for row in self.results.flips}
+        changes, words = self._changes(), self._change_words()
+        verdict: Status = "passed"
+        if "unknown" in status.values() or words:
+            verdict = "unknown"
+        if "failed" in status.values() or any(change.refuted for change in changes):
+            verdict = "failed"
+        measured = [row for row in status if row.flips.value is not None]
+        finding = "No judgment of the sample has two wordings yet"
+        if measured:
+            worst = max(measured, key=lambda row: row.flips.value or 0)
+            finding = f"Wording {worst.wording} flips {with_interval(worst.flips, PERCENT)} of {_counted(worst)}"
+            finding += f"; the bar is {PERCENT.write(FLIPPED)}"
+            least = [row.least for row in measured if row.least is not None]
+            if least and verdict != "failed":
+                finding += f". A true share of {PERCENT.write(max(least))} or more is found in 80% of such audits"
+            finding += f". {capital(words)}" if words else ". No conclusion changes in the sample"
+        return Check(
+            WORDING,
+            verdict,
+            f"{finding}.",
+            "Judge by several wordings or judges, or say in the prompt what decides."
+            if verdict == "failed"
+            else "Raise audit.sample, on more queries.",
+        )
+
+    def _changes(self) -> list[WithoutJudge]:
+        """What each further wording alone changes in the conclusion from the sample's games."""
+        ratings = dict(self.results.by_wording)
+        usual = ratings.pop(USUAL, None)
+        return [] if usual is None else judge_changes(replace(usual, without_judge=ratings))
+
+    def _change_words(self) -> str:
+        sentences = [f"by {change.judge} alone {change.leads}" for change in self._changes() if change.leads]
+        sentences += [words for changes in self.results.changes.values() for words in changes]
+        return listed(sentences, 3) if sentences else ""
 
     def _check(self, judge: str) -> Check:
         judge_rows = [row for row in self.rows if row["judge"] == judge]
@@ -58,11 +133,31 @@ class AuditBoard(Board, frozen=True):
         remedy = "Use another judge or prompt, and check whether agents give such answers."
         if verdict == "unknown":
             remedy = "Add queries: a cheat meets one agent on each."
-        return Check(f"{NOT_FOOLED} {judge}", verdict, f"{sentence}; the bar is {PERCENT.write(BAR)}.", remedy)
+        return Check(f"{CHEATS} {judge}", verdict, f"{sentence}; the bar is {PERCENT.write(BAR)}.", remedy)
 
-    def json(self) -> list[dict[str, Any]]:
-        return [dict(row) for row in self.rows]
+    def json(self) -> dict[str, Any]:
+        differences = self.results.differences.items()
+        shape: dict[str, Any] = plain(
+            {
+                "cheats": [dict(row) for row in self.rows],
+                "wordings": {
+                    "flips": self.results.flips,
+                    "differences": {stage: [*map(_of_wordings, rows)] for stage, rows in differences},
+                    "changes": {"games": self._changes(), **self.results.changes},
+                },
+            }
+        )
+        return shape
+
+
+def _of_wordings(row: OtherJudges) -> dict[str, Any]:
+    parts = {"wordings" if name == JUDGES else name: share for name, share in row.parts.items()}
+    return {**fields(row, "better", "worse", "interval"), "wordings": row.judges, "parts": parts}
+
+
+def _counted(row: Flips) -> str:
+    return f"{counted(row.n, 'label')} of {row.judge} ({row.stage})"
 
 
 def board(results: AuditResults) -> AuditBoard:
-    return AuditBoard(results.rows)
+    return AuditBoard(results)

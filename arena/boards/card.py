@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug, too_few
 from arena.boards.scores import further_boards
 from arena.boards.trust import (
+    CHEATS,
     LENGTH,
-    NOT_FOOLED,
     PEOPLE,
     PLACE,
     TIES,
@@ -51,6 +52,9 @@ from retrieval_eval.stats.alternative import HALF, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.estimate import Estimate
 
+if TYPE_CHECKING:
+    from arena.run.drift import Frozen
+
 May: TypeAlias = Literal["yes", "no", "not known"]
 
 FEWEST_PEOPLE: Final = 3
@@ -59,7 +63,7 @@ _GOOD_FOR: Final = timedelta(days=90)
 MOST_FAILED: Final = 0.05
 _STAND_IN: Final = "Fitness to stand in for people"
 _IN_ORDERS: Final = "Agreement of both orders"
-_FAILURES: Final = "Few failures"
+_FAILURES: Final = "Share of failures"
 _BOUND: Final = "Record of what was asked"
 _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
 """A card's verdict is "yes" only if all checks whose names begin like these have a result."""
@@ -139,6 +143,7 @@ class JudgeCards(Board, frozen=True):
     tournament: str
     made: date
     cards: tuple[JudgeCard, ...]
+    frozen: Mapping[tuple[str, Level], Frozen] = {}
 
     def sections(self) -> Sequence[Section]:
         return [card.section() for card in self.cards]
@@ -153,6 +158,7 @@ class JudgeCards(Board, frozen=True):
                 "pairs": [pair_row(pair) for pair in card.pairs],
                 "figures": {key: fields(figure, "value", "low", "high") for key, figure in card.figures.items()},
                 "checks": card.checks,
+                "frozen": msgspec.to_builtins(self.frozen.get((card.judge, card.level))),
             }
             for card in self.cards
         ]
@@ -242,7 +248,7 @@ class _Evidence(Struct, frozen=True):
                 points = with_interval(self.family_effect, SIGNED)
                 finding = f"It gives its own family {points} points more than other raters do."
             yield Check(
-                "No favour for its own family",
+                "Effect of its own family",
                 "unknown" if self.family_effect.low is None else passed(self.family_effect.low <= 0),
                 finding,
                 "Judge with a run whose configuration declares 'family' of judges and 'families' of agents."
@@ -252,7 +258,7 @@ class _Evidence(Struct, frozen=True):
         yield retest_check(self.judge.judge, self.kind.task, self.consistency)
         if self.judge.level == "verdicts":
             audits = (check for board in further_boards(self.board.further).values() for check in board.checks())
-            yield from (check for check in audits if check.name == f"{NOT_FOOLED} {self.judge.judge}")
+            yield from (check for check in audits if check.name == f"{CHEATS} {self.judge.judge}")
         failed, wanted = self.failed
         yield Check(
             _FAILURES,

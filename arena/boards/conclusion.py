@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.boards.groups import GROUPS_AHEAD
 from arena.boards.left_out_judges import (
     ADD_JUDGES,
     WithoutJudge,
@@ -55,14 +56,20 @@ STANDINGS: Final[Mapping[Standing, str]] = {
 _NAMED = 5
 
 NO_MODEL: Final = "No language model judged these games"
-"""Headline, and name of the failed check, if all judges only compare words."""
+"""Headline if all judges only compare words."""
+
+MODEL: Final = "Language model as judge"
+"""Name of the check that fails if a judge only compares words."""
 
 BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
-NO_CONFLICT: Final = "No conflict with people's labels"
-"""Name of the check that fails if people's labels contradict the leaderboard; it is the first reason for doubt."""
+BY_PEOPLE: Final = "Results by people's labels"
+"""Name of the check that fails if people's labels contradict the leaderboard."""
 
+
+_FIRST: Final = (BY_PEOPLE, GROUPS_AHEAD)
+"""Checks that are the first reasons, as a terminal may have room for one or two."""
 _EQUAL = 1e-6
 
 
@@ -93,13 +100,17 @@ class Conclusion(Struct, frozen=True):
         return f"{STANDINGS[self.standing]}: {self.headline}{ending} {self.sentence}"
 
     def weighed(self, checks: Sequence[Check], more: str = "") -> Conclusion:
-        """Lower the standing if a check failed, and say why and what to do; ``more`` is a first thing to do."""
-        failed = [check for check in checks if check.status == "failed" and check.name != self.headline]
-        failed.sort(key=lambda check: check.name != NO_CONFLICT)
-        conflict = [
-            check.remedy for check in failed if check.name == NO_CONFLICT
-        ]  # more of the same would not settle it
-        steps = _once((*conflict, more, *(check.remedy for check in failed)))
+        """Lower the standing if a check failed, and say why and what to do; ``more`` is what would make more certain.
+
+        The first step answers the headline, or else the first reason: before that, more of the same settles nothing.
+        """
+        is_said = {MODEL} if self.headline == NO_MODEL else ()
+        failed = [check for check in checks if check.status == "failed"]
+        order = (*is_said, *_FIRST)
+        failed.sort(key=lambda check: order.index(check.name) if check.name in order else len(order))
+        remedies = [check.remedy for check in failed]
+        steps = _once((*remedies[:1], more, *remedies[1:]))
+        failed = [check for check in failed if check.name not in is_said]
         reasons = tuple(check.finding for check in failed if check.finding.split(". ")[0] not in self.sentence)
         weighed = replace(self, why=reasons, next=steps)
         if self.kind in ("unclear", "empty"):
@@ -148,7 +159,7 @@ def conclude(
             conclusion,
             kind="unclear",
             headline=NO_MODEL,
-            sentence=f"{listed(of_words, _NAMED)} only {verb} words. Name a language model under 'judges'.",
+            sentence=f"{listed(of_words, _NAMED)} only {verb} words.",
             top=(),
         )
     return _checked_for_judges(_checked_for_absence(conclusion, ratings), ratings).weighed(())

@@ -15,14 +15,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.boards.quantities import WON, quantity
+from arena.boards.queries import label_of_query
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.data.kinds import FLAG, Annotation, texts_now
 from arena.present.blocks import Board, Section
-from arena.present.numbers import COUNT, P_VALUE, POINTS, Number, clipped
+from arena.present.numbers import COUNT, POINTS, Number, clipped
 from arena.present.picture import Matrix, MatrixCell, nowhere
 from arena.present.table import Column, Table, TableRow, plain
-from arena.ratings.pairs import WinMatrix, pair_results
+from arena.ratings.pairs import WinMatrix, win_matrix
 from arena.results.cache import cached_games
 from arena.results.documents import documents_shown
 from arena.results.games import GameKey, GameTable
@@ -137,7 +138,7 @@ def games_table(
         line = key._asdict() | {
             "result": _result(key, scores[row]),
             "orders": _orders(games, row),
-            "query": f"{key.query_id}: {clipped(queries[key.query_id].text, longest)}",
+            "query": label_of_query(key.query_id, queries[key.query_id], longest),
             "judge": key.judge if len(games.judges) > 1 else None,
             "flagged": ", ".join(flag.annotator for flag in flags.get(key, ())) or None,
         }
@@ -296,7 +297,7 @@ def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, 
             if isinstance(order.result, Judgment) and order.preferred == record.winner
         )
         row = {
-            "query": f"{record.query_id}: {clipped(queries[record.query_id].text, 200)}",
+            "query": label_of_query(record.query_id, queries[record.query_id]),
             "opponent": record.winner,
             "judge": record.judge if several else None,
             "reason": clipped(next(filter(None, reasons), ""), _REASON) or None,
@@ -403,7 +404,8 @@ def documents_of(
     return [*(replace(documents[doc_id], shown=True) for doc_id in shown), *others]
 
 
-ALPHA: Final = 0.05
+_FEW_GAMES: Final = 4
+"""Drawn games added to those of a pair for the colour of its cell, so that a single game does not make it strong."""
 _WHOLE: Final = Number(0, factor=100)
 _LEAD: Final = "How each agent did against each other one: where the order of the leaderboard comes from."
 _PAIRS: Final = (
@@ -414,15 +416,21 @@ _PAIRS: Final = (
     Column("won", "Won", COUNT),
     Column("tied", "Tied", COUNT),
     Column("lost", "Lost", COUNT),
-    Column("p", "p, corrected", P_VALUE, "How likely so clear a difference would be between equals (Holm)."),
+    Column("apart", "Told apart", meaning="By the ratings, as by the groups of the leaderboard."),
 )
 
 
 class Wins(Board, frozen=True, eq=False):
-    """Win matrix: results of every two agents that met in games; ``order`` lists the agents to show."""
+    """Win matrix: results of every two agents that met in games.
+
+    Attributes:
+        order: the agents to show.
+        apart: pairs that the ratings tell apart, the better agent first.
+    """
 
     pairs: WinMatrix
     order: Sequence[str]
+    apart: Collection[tuple[str, str]] = ()
 
     def sections(self) -> Sequence[Section]:
         return [Section("matrix", "Who beats whom", _LEAD, [self.percentages()])]
@@ -449,25 +457,24 @@ class Wins(Board, frozen=True, eq=False):
 
     def picture(self, link: Callable[[str, str], str] = nowhere) -> Matrix:
         """Heat map of the win matrix; ``link`` returns the address of two agents' games."""
-        cells, significant = {}, 0
+        cells, apart = {}, 0
         for pair in self._met():
-            row, column, is_significant = pair["row"], pair["column"], bool(pair["p"] < ALPHA)
-            significant += is_significant
+            row, column, points = pair["row"], pair["column"], (2 * pair["share"] - 1) * pair["games"]
+            is_clear = ((row, column) if points > 0 else (column, row)) in self.apart
+            apart += pair["apart"]
             counts = ", ".join(f"{key} {COUNT.write(pair[key])}" for key in ("won", "tied", "lost"))
             cells[row, column] = MatrixCell(
                 _WHOLE.write(pair["share"]),
-                2 * pair["share"] - 1,
+                points / (pair["games"] + _FEW_GAMES) if is_clear else None,
                 COUNT.write(pair["games"]),
-                f"{row} against {column}: {counts}; p {P_VALUE.write(pair['p'])}",
-                bold=is_significant,
+                f"{row} against {column}: {counts}; {'' if pair['apart'] else 'not '}told apart",
                 link=link(row, column),
             )
         caption = (
-            "Win rate of the row's agent against the column's in percent, a tie half; "
-            "below it, where there is room, the number of games. Blue: the row's agent does better; orange: worse; "
-            "pale: even. A gap is a pair that never met. In bold are pairs that their own games tell apart: "
-            f"{significant // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a "
-            "strong colour may be chance."
+            "Win rate of the row's agent against the column's in percent, a tie half. Coloured: the ratings tell the "
+            f"two apart, as the groups of the leaderboard say ({apart // 2:,} of {len(cells) // 2:,} pairs), and their "
+            "games say the same; blue, the row's agent is better, orange, worse, pale on few or even games. Blank: "
+            "they never met."
         )
         if link is not nowhere:
             caption += " A cell leads to the two agents' games."
@@ -476,14 +483,14 @@ class Wins(Board, frozen=True, eq=False):
 
     def _met(self) -> Iterator[TableRow]:
         wins, index = self.pairs, self.pairs.agents.index
-        assert wins.p is not None
         for row, column in permutations(self.order, 2):
             at = index(row), index(column)
             if wins.games[at] > 0:
                 won, tied, lost = wins.wins[at], wins.ties[at], wins.wins[at[::-1]]
                 figures = {"share": (won + tied / 2) / wins.games[at], "games": wins.games[at], "won": won}
-                figures |= {"tied": tied, "lost": lost, "p": wins.p[at]}
-                yield {"row": row, "column": column, **{name: float(value) for name, value in figures.items()}}
+                numbers = {name: float(value) for name, value in (figures | {"tied": tied, "lost": lost}).items()}
+                is_apart = (row, column) in self.apart or (column, row) in self.apart
+                yield {"row": row, "column": column, **numbers, "apart": is_apart}
 
     def _rows(self) -> list[TableRow]:
         won = {(pair["row"], pair["column"]): 100 * pair["won"] / pair["games"] for pair in self._met()}
@@ -498,7 +505,7 @@ class Wins(Board, frozen=True, eq=False):
 def tournament_pairs(store: Store, tournament: str) -> WinMatrix | None:
     """Win matrix of a tournament's rated games; ``None`` if no game has a verdict."""
     games = cached_games(store, tournament).rated(rating_settings(store.settings(tournament)))
-    return None if games is None else pair_results(games)
+    return None if games is None else win_matrix(games)
 
 
 def as_declared(board: Leaderboard) -> list[str]:

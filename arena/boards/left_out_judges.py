@@ -9,11 +9,11 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from arena.present.numbers import P_VALUE, PERCENT, SIGNED, counted, listed, with_interval
+from arena.present.numbers import P_VALUE, PERCENT, SIGNED, SIGNED_2, capital, counted, listed, with_interval
 from arena.present.picture import Line, Look, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.results import OtherJudges, PairDifference, Ratings
-from retrieval_eval.stats.components import JUDGES, QUERIES, ROUGH
+from retrieval_eval.stats.components import ANSWERS, JUDGES, QUERIES, ROUGH
 from retrieval_eval.stats.estimate import Estimate
 
 FAMILIES: Final = (
@@ -149,35 +149,50 @@ def judge_tables(ratings: Ratings, name: str) -> Iterator[Table]:
         yield Table(f"{name}-without-judge", title, columns, rows)
 
 
-def other_judges_table(rows: Sequence[OtherJudges], name: str) -> Table:
-    interval = "For other judges"
-    columns = [
-        Column("better", "Rated higher"),
-        Column("worse", "Neighbour"),
-        Column("interval", "Points", SIGNED, "For other queries, and other judges of this kind.", interval),
-        Column(JUDGES, "Judges' part", PERCENT, "Of the difference's variance.", "95% interval"),
-        Column(QUERIES, "Queries' part", PERCENT, "The rest is chance and taste on single queries.", "95% interval"),
-    ]
-    notes = [f"{row.better} and {row.worse}: {ADD_JUDGES}." for row in rows if judges_decide(row.parts)]
-    if any(row.judges < ROUGH for row in rows):
-        notes.append(f"Rough: fewer than {ROUGH} judges say little of how judges differ.")
+def other_judges_table(rows: Sequence[OtherJudges], name: str, factor: str = "judge", what: str = "") -> Table:
+    """Table of neighbours with their intervals; another ``factor`` than judges is one that games are grouped by."""
+    form, unit = (SIGNED, "Points") if what in ("", "games") else (SIGNED_2, "Mean label")
+    level, several = "95% interval", any(JUDGES in row.parts for row in rows)
+    columns = [Column("better", "Rated higher"), Column("worse", "Neighbour")]
+    if several:
+        others = f"For other queries, and other {factor}s of this kind."
+        columns += [
+            Column("interval", unit, form, others, f"For other {factor}s"),
+            Column(JUDGES, f"{capital(factor)}s' part", PERCENT, "Of the difference's variance.", level),
+        ]
+    columns.append(Column(QUERIES, "Queries' part", PERCENT, "The rest is chance and taste on single queries.", level))
+    if any(ANSWERS in row.parts for row in rows):
+        columns.append(Column(ANSWERS, "Answers' part", PERCENT, "What a system asked again would change.", level))
+    more = ADD_JUDGES if factor == "judge" else f"{factor}s differ more than queries do"
+    notes = [f"{row.better} and {row.worse}: {more}." for row in rows if judges_decide(row.parts)]
+    if several and any(row.judges < ROUGH for row in rows):
+        notes.append(f"Rough: fewer than {ROUGH} {factor}s say little of how {factor}s differ.")
     cells: list[Mapping[str, Any]] = [
         {"better": row.better, "worse": row.worse, "interval": row.interval, **row.parts} for row in rows
     ]
-    return Table(f"{name}-other-judges", "For other judges of this kind", columns, cells, notes)
+    title = f"For other {factor}s of this kind{what and f': {what}'}" if several else "Parts of the variance"
+    return Table(f"{name}-other-{factor}s", title, columns, cells, notes)
 
 
 def parts_picture(rows: Sequence[OtherJudges]) -> Whiskers | None:
-    """The judges' and the queries' part of each neighbours' difference; ``None`` below three judges."""
+    """Each source's part of the variance of neighbours' differences; ``None`` if nothing tells sources apart."""
+    looks: Mapping[Look, str] = {"blue": QUERIES, "orange": JUDGES, "grey": ANSWERS}
     lines = [
-        Line(f"{row.better} - {row.worse}", [_mark(row.parts[QUERIES], "blue"), _mark(row.parts[JUDGES], "orange")])
+        Line(
+            f"{row.better} - {row.worse}",
+            [_mark(row.parts[source], look) for look, source in looks.items() if source in row.parts],
+        )
         for row in rows
         if row.parts
     ]
     if not lines:
         return None
-    legend: Mapping[Look, str] = {"blue": "queries", "orange": "judges"}
-    caption = "Where judges make more than half of a difference's variance, more judges tell more than more queries."
+    legend = {look: source for look, source in looks.items() if any(source in row.parts for row in rows)}
+    captions = {
+        JUDGES: "Where judges make more than half of a difference's variance, more judges tell more than more queries.",
+        ANSWERS: "Answers' part: what one system asked again would change. New queries lower it as well as repeats do.",
+    }
+    caption = " ".join(words for source, words in captions.items() if source in legend.values())
     words = "Parts of the variance of neighbours' differences, with intervals"
     return Whiskers("judge-parts", "", words, caption, lines, "Part of the variance", PERCENT, legend=legend, zero=True)
 
@@ -193,10 +208,8 @@ def judges_decide(parts: Mapping[str, Estimate]) -> bool:
 
 
 def parts_words(parts: Mapping[str, Estimate]) -> str:
-    return (
-        f"of its variance, judges make {with_interval(parts[JUDGES], PERCENT)} and queries "
-        f"{with_interval(parts[QUERIES], PERCENT)}"
-    )
+    shares = [f"{name} {with_interval(parts[name], PERCENT)}" for name in (JUDGES, ANSWERS, QUERIES) if name in parts]
+    return f"of its variance, {listed(shares).replace(' ', ' make ', 1)}"
 
 
 def _most_changed(pair: PairDifference, ratings: Ratings) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from arena.boards.metrics import COEFFICIENTS, correlation_columns
 from arena.boards.people import slug
@@ -19,7 +19,6 @@ from arena.present.table import INTERVAL, ORDERS, Column, Table, flat
 from arena.results.table_agreement import Spending
 from retrieval_eval.stats.scores import MissingShare
 
-Title: TypeAlias = Callable[[str], str]
 _PAIRS: Final = (
     Column("first_name", "Way of scoring", programs=False),
     Column("second_name", "Other way", programs=False),
@@ -68,7 +67,7 @@ def method_blocks(comparison: MethodComparison | None) -> list[Block]:
     return blocks
 
 
-def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
+def lacking(uneven: Sequence[MissingShare], title_of: Callable[[str], str]) -> Iterator[str]:
     """Yield a warning for each agent with significantly more missing judgments than the others."""
     for agent in dict.fromkeys(share.agent for share in uneven):
         counts = [
@@ -87,9 +86,9 @@ def method_title(method: str) -> str:
     return quantity(method).title
 
 
-def method_pairs(comparison: MethodComparison, title_of: Title = method_title) -> Table:
+def method_pairs(comparison: MethodComparison) -> Table:
     rows = [
-        flat(pair) | {f"{side}_name": title_of(getattr(pair, side)) for side in ("first", "second")}
+        flat(pair) | {f"{side}_name": method_title(getattr(pair, side)) for side in ("first", "second")}
         for pair in comparison.pairs
     ]
     agents = max((pair.agents for pair in comparison.pairs), default=0)
@@ -118,19 +117,23 @@ def method_chart(
     *,
     ends: Callable[[str, str], tuple[float, float] | None] = lambda way, agent: None,  # noqa: ARG005
     link: Callable[[str], str] = lambda agent: "",  # noqa: ARG005
-    title_of: Title = method_title,
+    numbers: Mapping[str, int] | None = None,
 ) -> Chart:
-    """Scatter chart of the agents by two scores; agents whose ranks differ most are labelled first."""
+    """Scatter chart of the agents by two scores; agents whose ranks differ most are labelled first.
+
+    ``numbers`` label the agents for whose names there is no room.
+    """
     methods = {method.method: method for method in comparison.methods}
     x, y = methods[across], methods[up]
     agents = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
     tau = next((pair.kendall.value for pair in comparison.pairs if {pair.first, pair.second} == {across, up}), None)
-    first, second = title_of(across), title_of(up)
+    first, second = method_title(across), method_title(up)
     return Chart(
         slug(across, up),
         f"{first} and {second}: Kendall's tau {FIGURE.write(tau)}",
         f"Agents by {first} and {second}.",
-        "A mark for each agent: two ways of scoring that agree put them on a line that rises to the right.",
+        "A mark for each agent: two ways of scoring that agree put them on a line that rises to the right."
+        + (" A number stands for the agent with that number above." if numbers else ""),
         first,
         second,
         [
@@ -141,24 +144,28 @@ def method_chart(
                 x_ends=ends(across, agent),
                 y_ends=ends(up, agent),
                 link=link(agent),
+                short=str(numbers[agent]) if numbers else "",
             )
             for agent in agents
         ],
     )
 
 
-def tau_matrix(comparison: MethodComparison, title_of: Title = method_title) -> Matrix:
-    names = [title_of(method.method) for method in comparison.methods]
+def tau_matrix(comparison: MethodComparison) -> Matrix:
     cells: dict[tuple[str, str], MatrixCell] = {}
     for pair in comparison.pairs:
-        tau, first, second = pair.kendall, title_of(pair.first), title_of(pair.second)
+        tau, first, second = pair.kendall, method_title(pair.first), method_title(pair.second)
         if tau.value is not None:
             interval = "" if tau.low is None else FIGURE.between(tau.low, tau.high)
             tooltip = f"{first} and {second}: tau {with_interval(tau)}, Spearman's rho {with_interval(pair.spearman)}"
             cell = MatrixCell(FIGURE.write(tau.value), tau.value, interval, tooltip)
             cells |= {(first, second): cell, (second, first): cell}
+    titles = [method_title(method.method) for method in comparison.methods]
+    names = [title for title in titles if any(title in place for place in cells)]
     words = "Kendall's tau of the agents' places by every two ways of scoring, with its 95% interval."
-    caption = f"{words} {ORDERS} A gap is two ways that do not score three agents in common."
+    caption = f"{words} 1 is the same order, 0 none in common, -1 the reverse. {ORDERS}"
+    if len(cells) < len(names) * (len(names) - 1):
+        caption += " A gap is two ways that do not tell three agents in common apart."
     title = "Kendall's tau between ways of scoring"
     return Matrix("places-by-two-methods", title, words, caption, names, names, cells, "Way of scoring")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from arena.boards.conclusion import NO_CONFLICT, Conclusion, Finding, findings, is_full
+from arena.boards.conclusion import BY_PEOPLE, Conclusion, Finding, findings, is_full
 from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
 from arena.boards.quantities import ORDERS_AGREE
 from arena.boards.trust import ALPHA, PEOPLE, VOTES, no_people
@@ -256,7 +256,7 @@ def evidence_checks(
         "Read where judge and people differ ('ragleague calibrate --disagreements 20'), and decide by the figures that "
         "people correct ('ragleague calibrate --estimates')."
     )
-    return [Check(NO_CONFLICT, passed(not reversed_orders and not off), " ".join(sentences), remedy)]
+    return [Check(BY_PEOPLE, passed(not reversed_orders and not off), " ".join(sentences), remedy)]
 
 
 def _reversed(ratings: Ratings, conclusion: Conclusion, scores: Sequence[PeopleScores]) -> tuple[list[str], int]:

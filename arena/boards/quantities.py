@@ -80,6 +80,18 @@ QUANTITIES: Final[Mapping[str, Quantity]] = {
     )
 }
 
+_OF_STAGES: Final[Mapping[str, str]] = {
+    "alignment": "Share of the questions that it answered where it could, and declined where nothing answers.",
+    "risk": "Share of its answers given where nothing answers. Lower is better.",
+    "carefulness": "Share declined of the questions that nothing answers.",
+    "wrongly_declined": "Share declined of the questions that can be answered. Lower is better.",
+    "coverage": "Share answered of all questions that can or cannot be answered.",
+    "declined": "Share of the questions that it did not answer. Whether it was right to is not known.",
+    "support_precision": "Mean support of what it cites: full 1, partial 0.5, none 0.",
+    "support_recall": "Mean support of its sentences; one that cites nothing counts 0.",
+}
+"""Meanings of scores of further stages; the stages have their names and titles."""
+
 ORDERS_AGREE: Final = Column("order_agreement", "Orders agree", PERCENT, interval=INTERVAL)
 """A habit of judges; the others are in ``arena.boards.trust``."""
 
@@ -90,6 +102,6 @@ def quantity(name: str) -> Quantity:
         return QUANTITIES[name]
     for stage in further_stages().values():
         if name in stage.scores:
-            return Quantity(name, stage.scores[name], key=name)
+            return Quantity(name, stage.scores[name], meaning=_OF_STAGES.get(name, ""), key=name)
     measure = name.removesuffix(", people")
     return Quantity(name, name if measure == name else f"{measure} by people")

@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from arena.boards.nuggets import support_words
 from arena.boards.quantities import WON, quantity
-from arena.data.dataset import groupings
+from arena.data.dataset import group_values, groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section, estimated
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, Number, clipped, counted, listed
 from arena.present.picture import Matrix, MatrixCell, nowhere
@@ -26,7 +26,7 @@ from arena.results.documents import QueryLabels, query_labels
 from arena.results.exam import Study
 from arena.results.scores import answer_scores
 from arena.store import Store
-from judges.types import Query
+from judges.types import Query, repeat_of
 from retrieval_eval.nuggets.types import Assignment, Support
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
@@ -93,14 +93,14 @@ class QueryBoard(Board, frozen=True, eq=False):
     @property
     def all_columns(self) -> tuple[str, ...]:
         """Names of all further columns in the table of queries, also of those with too many values for groups."""
-        return tuple(dict.fromkeys(name for query in self.queries.values() for name in query.metadata))
+        return tuple(dict.fromkeys(name for query in self.queries.values() for name in group_values(query)))
 
     @property
     def kinds(self) -> tuple[str, ...]:
         return (*([WON] if any(figures.games for figures in self.standings.figures) else []), *self.scores)
 
     def of_group(self, column: str, value: str) -> QueryBoard:
-        places = [row for row, query in enumerate(self.queries.values()) if query.metadata.get(column) == value]
+        places = [row for row, query in enumerate(self.queries.values()) if group_values(query).get(column) == value]
         ids = list(self.queries)
         chosen = {ids[row]: self.queries[ids[row]] for row in places}
         verdicts = {query_id: counts for query_id, counts in self.verdicts.items() if query_id in chosen}
@@ -127,13 +127,15 @@ class QueryBoard(Board, frozen=True, eq=False):
         return self.methods[kind].among(self.standings.queries).means
 
     def separating(self, kind: str) -> list[str]:
-        """Ids of the queries, first those that separate the agents most by this kind of score.
+        """Ids of the queries, first those that stand out (known for games alone), then by separation.
 
-        Queries of unknown separation come last. The order is no test: significance is known for games alone.
+        The order by separation is no test; queries of unknown separation come last.
         """
         spread, agreement = separations(*self.measured(kind))
         separation = np.where(spread == 0, 0, spread * agreement)
-        return [self.standings.queries[row] for row in np.lexsort((-np.nan_to_num(spread), -separation))]
+        stands_out = [bool(kind == WON and own.beyond_chance and own.spread) for own in self.standings.figures]
+        common = ~np.array(stands_out, np.bool_)
+        return [self.standings.queries[row] for row in np.lexsort((-np.nan_to_num(spread), -separation, common))]
 
     def heat_map(self, kind: str, agents: Sequence[str], query_ids: Sequence[str], link: Link = nowhere) -> Matrix:
         """Matrix of queries by agents: scores, coloured by the distance from the query's mean over agents.
@@ -164,14 +166,17 @@ class QueryBoard(Board, frozen=True, eq=False):
                     )
         heading, meaning = quantity(kind).title, quantity(kind).meaning
         caption = (
-            f"{heading}{', in percent' * (form is _WHOLE)}. {meaning} Blue: above the mean of the query's agents; "
-            "orange: below. Queries are sorted by separation, largest first; the order may be chance. "
+            f"{meaning} Queries that stand out come first, then the others by separation, an order that may be chance. "
             f"{self._level(kind)}"
         ).strip()
+        least, most = played[played > 0].min(initial=played.max()), played.max()
+        games = counted(most, "game") if least == most else f"{least:.0f} to {most:.0f} games"
+        of = f" in percent of {games}" if form is _WHOLE else ""
+        title = f"{heading}{of}: blue above the mean of the query's agents, orange below"
         links = {name: link(query_id, "") for query_id, name in labels.items()}
         links |= {agent: link("", agent) for agent in agents}
         rows = [total, *labels.values()]
-        return Matrix("queries", "", f"{heading}, queries by agents", caption, rows, agents, cells, "Query", links)
+        return Matrix("queries", title, f"{heading}, queries by agents", caption, rows, agents, cells, "Query", links)
 
     def agents(self, ratings: Ratings | None) -> list[str]:
         rated = [row.agent for row in ratings.agents] if ratings else []
@@ -226,7 +231,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         """A row for each value in a column of the queries: number of queries, mean separation, each agent's games."""
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for row, query in enumerate(self.queries.values()):
-            groups[query.metadata.get(column, "")].append(row)
+            groups[group_values(query).get(column, "")].append(row)
         rows = []
         for value, places in sorted(groups.items()):
             known = [own for row in places if (own := self.standings.figures[row].separation) is not None]
@@ -368,6 +373,8 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("agents-on-query", "", columns, rows)
 
     def scores_line(self, query_id: str, agent: str) -> str:
+        """The scores of an agent on a query; of a repeat, those of all its repeats."""
+        agent, _ = repeat_of(agent)
         values = {WON: self.standings.on(self.standings.queries.index(query_id), agent).share}
         values |= {kind: by_answer.get((query_id, agent)) for kind, by_answer in self.scores.items()}
         known = ((kind, value) for kind in self.kinds if (value := values[kind]) is not None)
@@ -405,8 +412,9 @@ class QueryBoard(Board, frozen=True, eq=False):
         return (quantity(name).column(name) for name in self.scores)
 
 
-def label_of_query(query_id: str, query: Query) -> str:
-    return f"{query_id}: {clipped(query.text, _LONGEST_TEXT)}"
+def label_of_query(query_id: str, query: Query, longest: int = _LONGEST_TEXT) -> str:
+    """The id and the start of the text, or the id alone if the text is the id."""
+    return query_id if query.text == query_id else f"{query_id}: {clipped(query.text, longest)}"
 
 
 def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from arena.data.rankings import plackett_luce
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts, read_win_matrix
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
 from arena.ratings.games import Unit, as_games
@@ -20,6 +21,7 @@ from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import DataError, InputError
 from retrieval_eval.data.columns import Texts, TextSource
 from retrieval_eval.data.rows import finite
+from retrieval_eval.data.table_spec import Columns
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.estimate import Estimate
 
@@ -41,7 +43,7 @@ class TableOptions(Struct, frozen=True):
 
     cluster: str = AUTO
     covariates: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    columns: Columns = {}
     values: Mapping[str, str] = {}
     skip_empty: bool = False
     skip_self_play: bool = False
@@ -60,6 +62,7 @@ class RatedTable(Struct, frozen=True):
         by_judge: ratings from each judge's verdicts alone, by judge; empty unless requested.
         rows: number of all rows, of verdicts, and of rows that were skipped, repeat another, contradict another, ...
         cluster_column: column by which the bootstrap resamples rows, one value at a time; ``None`` for queries.
+        plackett_luce: points by the Plackett-Luce model, with mean ``settings.initial``, if the file has rankings.
     """
 
     ratings: Ratings
@@ -67,6 +70,7 @@ class RatedTable(Struct, frozen=True):
     controlled: Controlled | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     cluster_column: str | None = None
+    plackett_luce: Mapping[str, float] = field(default_factory=dict)
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
@@ -84,7 +88,7 @@ def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -
 def rate_table(source: TextSource, settings: RatingSettings, options: TableOptions) -> RatedTable:
     verdict_file = read_verdicts(
         source,
-        columns=column_names(options.columns),
+        columns=options.columns,
         values=options.values,
         skip_empty=options.skip_empty,
         skip_self_play=options.skip_self_play,
@@ -117,23 +121,36 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
             "conflicts": verdict_file.conflicts,
             "order_unknown": verdict_file.order_unknown,
             "order_assumed": verdict_file.order_assumed,
+            "weighted": 0 if verdict_file.table.weight is None else len(verdict_file.table),
+            "strong": verdict_file.strong,
             "both_bad": verdict_file.both_bad,
             "both_good": verdict_file.both_good,
         },
         column,
+        {
+            agent: settings.initial + settings.scale / np.log(10) * strength
+            for agent, strength in plackett_luce(verdict_file.rankings, verdict_file.table.agents).items()
+        }
+        if verdict_file.rankings
+        else {},
     )
 
 
-def column_names(entries: Sequence[str]) -> dict[str, str]:
-    """Parse ``NAME=COLUMN`` entries of the option ``--column``: the file's columns, by the standard name of each."""
-    columns: dict[str, str] = {}
+def column_names(entries: Sequence[str]) -> dict[str, str | Sequence[str] | None]:
+    """Parse ``NAME=COLUMN`` entries of the option ``--column``: the file's columns, by the standard name of each.
+
+    ``NAME=`` gives ``None``: no column is it. Several columns for a name are one each for an agent or a person.
+    """
+    columns: dict[str, list[str]] = {}
     for entry in entries:
         name, separator, column = entry.partition("=")
-        if not (name and separator and column):
+        if not (name and separator):
             raise InputError(f"--column: write NAME=COLUMN, as in verdict=gold, not {entry!r}")
-        if columns.setdefault(name, column) != column:
-            raise InputError(f"--column: {name!r} is mapped to {columns[name]!r} and to {column!r}; keep one")
-    return columns
+        if column not in columns.setdefault(name, []):
+            columns[name].append(column)
+        if len(columns[name]) > 1 and "" in columns[name]:
+            raise InputError(f"--column: {name!r} is mapped to {max(columns[name])!r} and to no column; keep one")
+    return {name: theirs if len(theirs) > 1 else theirs[0] or None for name, theirs in columns.items()}
 
 
 def _by_judge(verdict_file: ImportedVerdicts, settings: RatingSettings) -> dict[str, Ratings]:

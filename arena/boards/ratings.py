@@ -49,6 +49,8 @@ _ROWS: Final = {
     "duplicates": "repeat another in every column",
     "conflicts": "contradicted by another row of the same game",
     "order_unknown": "with an empty order, taken as agent_a first",
+    "weighted": "counted as often as 'weight' says",
+    "strong": "that call an answer much better counted like the others",
     "both_bad": "tied because both are bad",
     "both_good": "tied because both are good",
 }
@@ -106,6 +108,7 @@ class RatedBoard(Board, frozen=True):
             "rows": rated.rows,
             "cluster_column": rated.cluster_column,
             "controlled": None if rated.controlled is None else controlled_json(rated.controlled),
+            **({"plackett_luce": rated.plackett_luce} if rated.plackett_luce else {}),
         }
 
     def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
@@ -117,6 +120,9 @@ class RatedBoard(Board, frozen=True):
                 "Places: without a column 'order' agent_a counts as the one shown first; if not, add the column, empty "
                 "where nobody knows."
             )
+        if rated_as_wholes := sorted(self.rated.plackett_luce.items(), key=lambda entry: -entry[1]):
+            points = ", ".join(f"{agent} {POINTS.write(value)}" for agent, value in rated_as_wholes)
+            yield f"Whole rankings by Plackett-Luce, in points: {points}."
         if noticed := [f"{rows[name]:,} {phrase}" for name, phrase in _ROWS.items() if rows.get(name)]:
             yield f"Rows: {rows['rows']:,}; {'; '.join(noticed)}."
 

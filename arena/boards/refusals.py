@@ -8,22 +8,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from arena.boards.quantities import quantity
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Section
 from arena.present.numbers import COUNT, FIGURE
 from arena.present.table import INTERVAL, Column, Table, TableRow, flat
-from arena.results.refusals import RefusalResults
-from judges.types import Answerability
+from arena.results.refusals import AnswerKey, RefusalResults
+from judges.types import Answerability, repeat_of
 from retrieval_eval.stats.bootstrap import mean_estimates, units_of
 
-_MEANINGS: Final = {
-    "alignment": "Share of the questions that it answered where it could, and declined where nothing answers.",
-    "risk": "Share of its answers given where nothing answers. Lower is better.",
-    "carefulness": "Share declined of the questions that nothing answers.",
-    "wrongly_declined": "Share declined of the questions that can be answered. Lower is better.",
-    "coverage": "Share answered of all questions that can or cannot be answered.",
-    "declined": "Share of the questions that it did not answer. Whether it was right to is not known.",
-}
 _DOES: Final = ("answers", "asks_back", "refuses")
 _KINDS: Final[Mapping[Answerability | None, tuple[str, Collection[int]]]] = {
     "answerable": ("Answerable", (0,)),
@@ -53,7 +46,7 @@ class RefusalBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         lead = "Does each agent answer what the documents answer, and only that?"
         columns = [
             Column("agent", "Agent"),
-            *(Column(each.column, each.heading, FIGURE, _MEANINGS[each.name], INTERVAL) for each in self.scores),
+            *(Column(each.column, each.heading, FIGURE, quantity(each.name).meaning, INTERVAL) for each in self.scores),
             Column("refusals_missing", "Missing", COUNT, "Judgments that failed or were never made; in no score."),
         ]
         rows = [{"agent": agent, **self.columns(agent)} for agent in self.agents()]
@@ -79,18 +72,18 @@ class RefusalBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         for agent in self.agents():
             for kind, (name, right) in _KINDS.items():
                 values = {
-                    query_id: value
-                    for (other, query_id), value in self.results.reactions.items()
-                    if other == agent and self.results.answerability.get(query_id) == kind
+                    key: value
+                    for key, value in self.results.reactions.items()
+                    if repeat_of(key[0])[0] == agent and self.results.answerability.get(key[1]) == kind
                 }
                 if values:
                     counts = Counter(values.values())
                     row = {"agent": agent, "kind": kind or "unknown", "questions": name, "missing": counts[None]}
                     yield row | {word: counts[value] for value, word in enumerate(_DOES)} | self._right(values, right)
 
-    def _right(self, values: Mapping[str, int | None], right: Collection[int]) -> TableRow:
+    def _right(self, values: Mapping[AnswerKey, int | None], right: Collection[int]) -> TableRow:
         correct = np.array([[np.nan if value is None else float(value in right) for value in values.values()]])
-        (share,) = mean_estimates(correct, units_of(values, self.scores[0].clusters))
+        (share,) = mean_estimates(correct, units_of([query_id for _, query_id in values], self.scores[0].clusters))
         return {"right": share if right else None}
 
     def json(self) -> dict[str, Any]:

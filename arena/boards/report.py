@@ -20,9 +20,10 @@ from msgspec.structs import asdict, replace
 from arena.boards.calibration import CalibrationBoard
 from arena.boards.card import JudgeCard, JudgeCards, judge_cards
 from arena.boards.compare import compare_board
-from arena.boards.conclusion import NO_CONFLICT, expectation
+from arena.boards.conclusion import BY_PEOPLE, expectation
+from arena.boards.coverage import missing
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
-from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.boards.leaderboard import TournamentBoard, judged_on
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.trust import PEOPLE, in_short
 from arena.config.settings import StoredSettings
@@ -123,7 +124,7 @@ class TournamentReport(Board, frozen=True):
 
     def _people_checks(self) -> list[Check]:
         checks = self.shown.verdict()[1]
-        return [check for check in checks if check.name == NO_CONFLICT or check.name.startswith(PEOPLE)]
+        return [check for check in checks if check.name == BY_PEOPLE or check.name.startswith(PEOPLE)]
 
     def _basis(self) -> Section:
         board, settings = self.shown.board, self.shown.board.settings
@@ -150,6 +151,10 @@ class TournamentReport(Board, frozen=True):
         }
         rows = [{"what": name, "value": value} for name, value in facts.items() if value]
         tournament_option = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
+        if board.group is not None:
+            tournament_option += ["--group", "=".join(board.group)]
+        if board.by_group is not None and board.by_group.interaction is not None:  # of the one column that was named
+            tournament_option += ["--by", *board.by_group.columns]
         blocks: list[Block] = [
             Table("basis", "", [Column("what", "What"), Column("value", "Value")], rows),
             *([Remarks(lines)] if (lines := missing(board)) else []),
@@ -187,7 +192,7 @@ class TournamentReport(Board, frozen=True):
     def page(self, made: datetime, link: Callable[[str], str] = nowhere) -> Report:
         opening = self.shown.opening(link=link)
         return Report(
-            self.shown.board.tournament,
+            self.shown.title,
             [
                 first(block, _MOST_AGENTS, "in the appendix") if isinstance(block, Table) else block
                 for block in opening
@@ -222,8 +227,10 @@ def _said_once(sections: Iterable[Section], said: set[str]) -> Iterator[Section]
                 blocks += [Checks(new)] if new else []
                 blocks += [Checks(again, brief=True)] if again else []
                 checked.update(new)
-            else:
-                blocks.append(replace(block, notes=lines) if isinstance(block, Table) else block)
+            elif not isinstance(block, Table):
+                blocks.append(block)
+            elif block.name != "correlations":  # the matrix shows them
+                blocks.append(replace(block, notes=lines))
             said.update(lines)
         if blocks:
             yield replace(section, blocks=blocks)
@@ -249,8 +256,10 @@ def _linked(blocks: Sequence[Block], link: Callable[[str], str]) -> list[Block]:
     ]
 
 
-def tournament_report(store: Store, tournament: str, source: str, *, below_coverage: bool = False) -> TournamentReport:
-    board = cached_leaderboard(store, tournament, below_coverage=below_coverage)
+def tournament_report(
+    store: Store, tournament: str, source: str, *, by: str = "", below_coverage: bool = False
+) -> TournamentReport:
+    board = cached_leaderboard(store, tournament, by=by, below_coverage=below_coverage)
     data = store.dataset(tournament)
     outcomes = [entry for task in all_tasks() for entry in store.outcomes(tournament, task)]
     compared = compare_board(store, tournament)
@@ -295,7 +304,14 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
 
 
 def write_report(
-    store: Store, tournament: str, out: Path, source: str, *, below_coverage: bool = False, force: bool = False
+    store: Store,
+    tournament: str,
+    out: Path,
+    source: str,
+    *,
+    by: str = "",
+    below_coverage: bool = False,
+    force: bool = False,
 ) -> tuple[TournamentReport, int]:
     """Write a tournament's report as one HTML file; returns the report and the file's size in bytes.
 
@@ -303,7 +319,7 @@ def write_report(
     """
     if not force:
         _refuse_to_replace(out)
-    report = tournament_report(store, tournament, source, below_coverage=below_coverage)
+    report = tournament_report(store, tournament, source, by=by, below_coverage=below_coverage)
     return report, _write(out, render(report.page(datetime.now(UTC))))
 
 
@@ -460,7 +476,7 @@ class _Site(Struct, frozen=True):
 
     def _page(self, up: str, opening: Sequence[Block], sections: Sequence[Section]) -> Report:
         made = self.report.written(self.made)
-        return Report(self.name, opening, sections, made, self._beside(up), up + _STYLE)
+        return Report(self.report.shown.title, opening, sections, made, self._beside(up), up + _STYLE)
 
     def _beside(self, up: str) -> Sequence[tuple[str, str]]:
         return ("Leaderboard", f"{up}{_INDEX}"), ("Compare", f"{up}{_INDEX}#compare"), ("Queries", f"{up}queries.html")
@@ -518,7 +534,7 @@ class _Site(Struct, frozen=True):
 
 
 def publish(
-    store: Store, tournament: str, folder: Path, source: str, *, below_coverage: bool = False
+    store: Store, tournament: str, folder: Path, source: str, *, by: str = "", below_coverage: bool = False
 ) -> tuple[TournamentReport, int, int]:
     """Write a tournament as HTML pages into a folder; returns its report, the number of pages and the number of bytes.
 
@@ -536,7 +552,7 @@ def publish(
         (path for path in existing if path not in published and path.name in {_INDEX, "queries.html"}), None
     ):
         raise InputError(f"{foreign}: exists, and 'publish' did not write it; choose another folder")
-    site = _read(store, tournament, source, below_coverage=below_coverage)
+    site = _read(store, tournament, source, by=by, below_coverage=below_coverage)
     written, size = set[Path](), 0
     for name in ("", *_FOLDERS):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -549,8 +565,8 @@ def publish(
     return site.report, len(written), size
 
 
-def _read(store: Store, tournament: str, source: str, *, below_coverage: bool) -> _Site:
-    report = tournament_report(store, tournament, source, below_coverage=below_coverage)
+def _read(store: Store, tournament: str, source: str, *, by: str, below_coverage: bool) -> _Site:
+    report = tournament_report(store, tournament, source, by=by, below_coverage=below_coverage)
     board, games = query_board(store, tournament), cached_games(store, tournament)
     leaders = report.shown.board
     agents = board.agents(leaders.ratings)

@@ -60,6 +60,7 @@ _DECIDES: Final = (
     Column("run", "Run"),
     Column("queries", "Queries", COUNT),
     Column("judges", "Judges", COUNT),
+    Column("repeats", "Repeats", COUNT, programs=False),
     Column("smallest", "Difference found", SIGNED_2, "The smallest that 80% of runs find, from half of the points."),
     Column("other_judges", "For other judges", SIGNED_2, "With intervals for other judges of this kind."),
     Column("cost_usd", "Cost", MONEY, "Of the judgments still to make; agents' answers come on top."),
@@ -72,7 +73,7 @@ _RUNS: Final = (
     Column("judged", "Judged", COUNT, "By calls of the run."),
     _FAILED,
     _COST,
-    Column("first", "First", meaning="The best rated agent after the run; see who is tied with it."),
+    Column("first", "First", meaning="The agent that the intervals put first; empty where several may be."),
 )
 _STAGES: Final = (
     _STAGE,
@@ -115,7 +116,8 @@ class PlanBoard(Board, frozen=True):
 
 def _decides_table(decides: Decides) -> Table:
     planned, judged = decides.runs[0], counted(decides.judged_queries, "query", "queries")
-    size = f"{counted(planned.queries, 'query', 'queries')}, {counted(planned.judges, 'judge')} and 1 answer each"
+    answers = f"{counted(planned.repeats, 'answer')} each"
+    size = f"{counted(planned.queries, 'query', 'queries')}, {counted(planned.judges, 'judge')} and {answers}"
     found = "no difference is found"
     if (smallest := planned.smallest) is not None:
         points, won, lost = (POINTS.write(100 * share) for share in (smallest, 0.5 + smallest, 0.5 - smallest))
@@ -131,7 +133,9 @@ def _decides_table(decides: Decides) -> Table:
         notes.append("What more judges buy is not known: one judge has judged so far.")
     elif decides.components.judges is not None and len(decides.judges) < ROUGH:
         notes.append(f"For other judges it is rough: fewer than {ROUGH} judges say little of how judges differ.")
-    return Table("decides", "What the run can decide", _DECIDES, plain(decides.runs), notes)
+    several = decides.components.answers is not None
+    rows = [row | {"repeats": row["repeats"] if several else None} for row in plain(decides.runs)]
+    return Table("decides", "What the run can decide", _DECIDES, rows, notes)
 
 
 def _rows(plan: Plan) -> list[dict[str, Any]]:
@@ -208,8 +212,16 @@ def _run(run: StoredRun, *, asks: bool) -> dict[str, Any]:
         "answered": answered if asks else None,
         "judged": spent.judged - answered,
         "failed": sum(_ended(run, stage)[1] for stage in stages),
-        "first": run.standings[0]["agent"] if run.standings else None,
+        "first": _first(run),
     }
+
+
+def _first(run: StoredRun) -> str | None:
+    """The one agent that may be first after a run; ``None`` if several may be, or if judges only compared words."""
+    may_be = [str(line["agent"]) for line in run.standings if line["rank_low"] == 1]
+    judges = run.subject.get("settings", {}).get("judges", {}).values()
+    of_words = judges and all(judge.get("provider") == "lexical" for judge in judges)
+    return may_be[0] if len(may_be) == 1 and not of_words else None
 
 
 def _stage(run: StoredRun, stage: str, words: str) -> dict[str, Any]:

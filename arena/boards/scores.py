@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena.config.stages import further_stages
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE
 from arena.present.table import INTERVAL, Column, Table, TableRow, flat
+from arena.results.criteria import COLUMN
 from arena.results.outcomes import StageResults
 from retrieval_eval.stats.scores import Scores
+
+if TYPE_CHECKING:
+    from arena.config.settings import StoredSettings
 
 
 class ScoreBoard(Board, frozen=True, eq=False):
@@ -75,3 +79,47 @@ def further_boards(results: Mapping[str, StageResults]) -> dict[str, Board]:
         own = import_module(stage.board).board if stage.board else None
         boards[key] = ScoreBoard(key, result.scores, stage.words) if own is None else own(result)
     return boards
+
+
+class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
+    """Mean grades of answers by agent and criterion."""
+
+    settings: StoredSettings
+
+    def sections(self) -> list[Section]:
+        means = self.json()
+        if not means:
+            return []
+        rows = []
+        for agent in [*(agent for agent in self.order if agent in means), *sorted({*means} - {*self.order})]:
+            fullest = max(means[agent].values(), key=lambda mean: mean["wanted"])
+            graded = f"{COUNT.write(fullest['graded'])} of {COUNT.write(fullest['wanted'])}"
+            rows.append({"agent": agent, **self.columns(agent), "graded": graded})
+        named = (Column(key, key.removeprefix(COLUMN), FIGURE) for key in self.columns(""))
+        columns = [Column("agent", "Agent"), *named, Column("graded", "Answers graded")]
+        criteria = self.settings.criteria
+        low, high = ("the lowest", "the highest") if criteria is None else criteria.scale
+        lead = f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better."
+        table = Table("criteria", "Mean grades by criterion", columns, rows)
+        return [Section("criteria", "Grades by criterion", lead, [table])]
+
+    def scored(self) -> Collection[str]:
+        return self.json()
+
+    def columns(self, agent: str) -> dict[str, float | None]:
+        graded = (scores for scores in self.scores if scores.seen().any())
+        return {scores.column: scores.means[agent].value if agent in scores.means else None for scores in graded}
+
+    def json(self) -> dict[str, dict[str, Any]]:
+        """By agent and criterion: mean grade, number of graded answers, and number of answers to grade.
+
+        A criterion without a graded answer of the agent is left out.
+        """
+        means: dict[str, dict[str, Any]] = {}
+        for agent in sorted({agent for scores in self.scores for agent in scores.agents}):
+            for scores in self.scores:
+                missing, wanted = scores.missing(agent)
+                if graded := wanted - missing:
+                    mean = {"mean": scores.means[agent].value, "graded": graded, "wanted": wanted}
+                    means.setdefault(agent, {})[scores.name] = mean
+        return means

@@ -7,16 +7,17 @@ from typing import Any, Final
 from arena.boards.quantities import quantity
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Section
-from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import INTERVAL, Column, Table, TableRow
+from arena.present.numbers import COUNT, PERCENT, counted
+from arena.present.table import Column, Table, TableRow
 from arena.results.support import SupportResults
+from judges.types import repeat_of
 from retrieval_eval.scores.support import WEIGHTS
 
-_TITLES: Final = [quantity(name).title for name in ("support_precision", "support_recall")]
+_PRECISION, _RECALL = map(quantity, ("support_precision", "support_recall"))
 _COLUMNS: Final = (
     Column("agent", "Agent"),
-    Column("precision", _TITLES[0], FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", INTERVAL),
-    Column("recall", _TITLES[1], FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", INTERVAL),
+    _PRECISION.column("precision", interval=True),
+    _RECALL.column("recall", interval=True),
     Column("answers", "Answers", COUNT, "Those with a precision."),
     Column("cited_share", "Cite", PERCENT, "Share of its sentences that cite anything."),
     Column("full", "Full", COUNT, "Pairs of a sentence and a document that it cites."),
@@ -51,7 +52,7 @@ class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
     def _rows(self) -> list[TableRow]:
         rows: list[TableRow] = []
         for agent in dict.fromkeys([*self.scores[0].agents, *self.results.unread]):
-            answers = [answer for (_, name), answer in self.results.answers.items() if name == agent]
+            answers = [answer for (_, name), answer in self.results.answers.items() if repeat_of(name)[0] == agent]
             sentences = sum(answer.sentences for answer in answers)
             pairs = (sum(answer.pairs[level] for answer in answers) for level in range(len(WEIGHTS)))
             rows.append(

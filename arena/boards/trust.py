@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from arena.boards.conclusion import NO_MODEL, Conclusion, judge_changes
+from arena.boards.conclusion import MODEL, Conclusion, judge_changes
+from arena.boards.groups import groups_check
 from arena.boards.left_out_judges import FIXED, family_of, finding, is_fixed
+from arena.config.stages import unasked
 from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
 from arena.present.numbers import (
     ALIGNED,
@@ -32,7 +34,7 @@ from arena.present.numbers import (
 from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import UNITS, fewest_queries
-from retrieval_eval.stats.bootstrap import FEW_QUERIES, wilson
+from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import LEVEL as MISSING_LEVEL
 
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 
 PEOPLE: Final = "Agreement of people with the judge"
+SIMULATED: Final = "simulated"
+"""Name of a judge whose verdicts were drawn by chance, as those of ``ragleague demo``."""
 _CARRIED_BY: Final = 0.02
 """Share of the queries, at least two, whose removal must not change the leader; otherwise a trust check fails."""
 _NAMED: Final = 5
@@ -54,7 +58,7 @@ _TALLY: Final[Mapping[Status, str]] = {"passed": "passed", "failed": "failed", "
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
 _FIRST_PLACE: Final = (0.45, 0.55)
-EVEN: Final = "Gaps spread evenly over agents"
+EVEN: Final = "Spread of gaps over agents"
 SCORES: Final[Mapping[str, str]] = {
     "pairwise": "games",
     "criteria": "criteria",
@@ -63,15 +67,16 @@ SCORES: Final[Mapping[str, str]] = {
     "nuggets_documents": "nuggets of documents",
     "retrieval": "labels of documents",
 }
-NOT_FOOLED: Final = "No points for cheats from"
-LENGTH: Final = "No favour for length"
-PLACE: Final = "No favour for the place shown"
-TIES: Final = "Few ties"
+CHEATS: Final = "Cheats judged by"
+LENGTH: Final = "Effect of length"
+PLACE: Final = "Effect of the place shown"
+TIES: Final = "Share of ties"
 """Names of the checks of a judge's preferences; people may share these preferences."""
 _LONGER: Final = (0.35, 0.65)
 _TIES: Final = (0.0, 0.5)
 _CIRCLES: Final = (0.0, 0.1)
 _SAME_AGAIN: Final = (0.8, math.inf)
+_TOO_WIDE: Final = "Add queries: what was judged is too little to tell."
 ALPHA: Final = 0.4
 """Lowest kappa or Krippendorff's alpha that passes a check: moderate agreement (Landis and Koch 1977)."""
 
@@ -93,7 +98,9 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
         for judge, consistency in judges.items()
         if consistency.agreement is not None
     ]
-    results += [*_by_groups(board), *_cards(board)]
+    if board.by_group is not None:
+        results.append(groups_check(board.by_group, ratings_noun(board)))
+    results += _cards(board)
     if board.further:
         from arena.boards.scores import further_boards  # late: 'rate' has no store, and needs none of this
 
@@ -104,35 +111,6 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     results += of_people or [no_people()]
     results += _language_models(board)
     return tuple(check for status in _ORDER for check in results if check.status == status)
-
-
-def _by_groups(board: Leaderboard) -> Iterator[Check]:
-    """Whether another agent beats the leader on some group of queries, which the figures over all queries hide."""
-    groups = board.reversals
-    if groups is None:
-        return
-    few = f" Too few queries to tell: {listed(groups.few, _NAMED)}." if groups.few else ""
-    tested = f"{counted(groups.groups, 'group')} of queries by {listed(groups.columns, _NAMED)}"
-    finding = f"{groups.leader} leads, and no agent beats it by more than chance on any of {tested}."
-    if groups.reversed:
-        finding = "; ".join(
-            f"{groups.leader} wins {with_interval(group.share, PERCENT)} of the points against {group.other} where "
-            f"{group.column}={group.value} ({counted(group.share.n or 0, *ratings_noun(board))}), and "
-            f"{PERCENT.write(group.overall)} on all"
-            for group in groups.reversed[:_NAMED]
-        )
-        finding += "."
-    elif not groups.groups:
-        finding = f"No group of queries by {listed(groups.columns, _NAMED)} has {FEW_QUERIES} queries."
-        few = ""
-    yield Check(
-        "No group of queries goes the other way",
-        "failed" if groups.reversed else "passed" if groups.groups else "unknown",
-        f"{finding}{few}",
-        "Decide per group: 'ragleague leaderboard --group COLUMN=VALUE' rates the agents on it alone."
-        if groups.reversed
-        else "Add queries of each group.",
-    )
 
 
 def ratings_noun(board: Leaderboard) -> tuple[str, str]:
@@ -216,12 +194,14 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     stages, shortfall = board.coverage.values(), board.shortfall
     wanted, judged = sum(stage.wanted for stage in stages), sum(stage.judged for stage in stages)
     bar = board.settings.ratings.min_coverage
+    if not wanted and unasked(board.settings.further):
+        return  # the scores that answers bring along need no judgment
     share = PERCENT.write(judged / wanted if wanted else 1)
     finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"
     if shortfall is not None:
         finding = capital(shortfall.message)
     yield Check(
-        "Enough judgments",
+        "Share of judgments made",
         passed(shortfall is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT.write(bar)} of each stage.",
         still_to_judge(board),
@@ -230,7 +210,7 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
         gaps = [f"{gap.agent} {gap.answered:,} of {gap.queries:,}" for gap in board.costs.gaps]
         if board.settings.imported:  # imported verdicts do not show which agents answered
             yield Check(
-                "Games of every agent on every query",
+                "Share of queries with games",
                 passed(not gaps),
                 f"On: {listed(gaps, _NAMED)} queries, which may be easier or harder than the others."
                 if gaps
@@ -239,7 +219,7 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
             )
             return
         yield Check(
-            "Answers of every agent to every query",
+            "Share of queries answered",
             passed(not gaps),
             f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did.",
             "Add the missing answers; for agents that a run asks, 'ragleague failures' says what to do. An agent "
@@ -283,7 +263,7 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
         else "Every agent's rating has a maximum."
     )
     yield Check(
-        "Ratings determined by the games",
+        "Fit of the ratings",
         passed(ratings.convergence.converged and not flagged),
         finding if ratings.convergence.converged else "The fit has not converged.",
         "Let the agents that are flagged in the leaderboard meet others of nearly their strength, on more queries.",
@@ -291,7 +271,7 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     bar, first = fewest_queries(agents), judge_first(ratings.unjudged)
     finding = f"Intervals rest on {counted(ratings.units, *ratings.noun)}; the bar for {agents} agents is {bar}."
     yield Check(
-        f"Enough {ratings.asked}",
+        f"Number of {ratings.asked}",
         passed(bool(ratings.pairs) and ratings.units >= bar),
         finding if ratings.pairs else "There are no intervals: nothing shows how much a rating varies.",
         " ".join(filter(None, (first, f"Add {ratings.asked} like those that users will ask."))),
@@ -315,7 +295,7 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     else:
         finding = f"There are too few {flip.noun[1]} to leave any out."
     yield Check(
-        f"Robust to a few {ratings.asked}",
+        f"Result without a few {ratings.asked}",
         status,
         f"{finding} The bar is more than {carrier_bar} of {units}.",
         f"Read the {flip.noun[1]} that carry the first place, and add more {ratings.asked} before choosing."
@@ -338,7 +318,7 @@ def _of_single_judges(
         if not changed or len(changes) > 2 or any(change.refuted for change in changed):
             status = passed(not changed)
     yield Check(
-        "Robust to any one judge",
+        "Result without any one judge",
         status,
         said,
         "Add judges of other model families, or let people judge the same games ('ragleague calibrate').",
@@ -386,6 +366,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
         "Between equal agents {} of verdicts with a winner would go to the answer shown first",
         remedy,
         unknown="Nothing tells place from strength: no two agents are known to be shown in both orders.",
+        if_wide=remedy,
     )
     yield _share_check(
         LENGTH,
@@ -415,29 +396,41 @@ def _between_equals(advantage: Estimate, scale: float) -> Estimate:
 
 
 def _share_check(
-    name: str, share: Estimate, bar: tuple[float, float], template: str, remedy: str, *, unknown: str = ""
+    name: str,
+    share: Estimate,
+    bar: tuple[float, float],
+    template: str,
+    remedy: str,
+    *,
+    unknown: str = "",
+    if_wide: str = _TOO_WIDE,
 ) -> Check:
     """Check that a share lies between the two bounds of ``bar``.
 
-    The share replaces ``{}`` in ``template``, the finding; ``unknown`` is the finding if there is no share.
+    The share replaces ``{}`` in ``template``, the finding; ``unknown`` is the finding if there is no share. ``if_wide``
+    is the remedy if the share is within the bounds and its interval is not.
     """
     low, high = bar
     shown = PERCENT.between(low, high) if low and high <= 1 else PERCENT.write(low or high)
     finding = f"{template.format(with_interval(share, PERCENT))}; the bar is {shown}."
-    return Check(name, settled(share, low, high), unknown if share.value is None else finding, remedy)
+    status = settled(share, low, high)
+    if status == "unknown" and share.value is not None and low <= share.value <= high:
+        remedy = if_wide
+    return Check(name, status, unknown if share.value is None else finding, remedy)
 
 
 def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
     counts = circles([row.agent for row in ratings.agents], ratings.direct)
     if counts.triples:
         share = Estimate(None, counts.surely / counts.triples, 1 - counts.surely_not / counts.triples)
+        status = settled(share, *_CIRCLES)
         yield Check(
-            "Few circles",
-            settled(share, *_CIRCLES),
+            "Share of circles",
+            status,
             f"Of {counted(counts.triples, 'set')} of three agents that all met, {counts.surely:,} surely beat each "
             f"other in a circle and {counts.surely_not:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} "
             "circles.",
-            "One rating per agent cannot describe circles: look at the win matrix pair by pair.",
+            _TOO_WIDE if status == "unknown" else "One rating per agent cannot describe circles: see the win matrix.",
         )
     if ratings.judges is not None:
         alpha, games = ratings.judges.alpha, counted(ratings.judges.games, "game")
@@ -499,7 +492,7 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
         lacking = lacking_cards(settings, VERDICT, today)
         finding = f"{listed(lacking, _NAMED)}." if lacking else "Every judge's card says yes."
         yield Check(
-            "A valid card of the judge",
+            "Judge card",
             passed(not lacking),
             capital(finding),
             "Let people judge enough, run 'ragleague calibrate CONFIG --card FILE', then 'ragleague run CONFIG'.",
@@ -513,19 +506,61 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
         sentences.append(f"{counted(refused, 'judgment')} failed since another model replied.")
     if sentences:
         yield Check(
-            "One model behind each judge",
+            "Model behind each judge",
             "failed",
             " ".join(sentences),
             "Keep the server from falling back on another model, and ask for the one that replies as 'model'; if "
             "'model' is your own name for it, declare 'replies_as'.",
         )
+    yield from _same_judge(board)
     if cut := board.causes.get("prompt_cut", 0):
         yield Check(
-            "Whole prompts before the judges",
+            "Length of prompts",
             "failed",
             f"{counted(cut, 'judgment')} failed since the server cut the prompt.",
             "Raise the server's context length, then run again.",
         )
+
+
+def _same_judge(board: Leaderboard) -> Iterator[Check]:
+    """Whether each judge stayed the same: by its model's name, and by what it says of its card's items."""
+    for judge in dict.fromkeys([*board.models, *(str(each["judge"]) for each in board.drifts)]):
+        models = _versions(board, judge)
+        drifts = [each for each in board.drifts if each["judge"] == judge]
+        if len(models) < 2 and not drifts:
+            continue
+        verdicts = {each["verdict"] for each in drifts}
+        status: Status = "unknown"
+        if "drifted" in verdicts or not drifts:
+            status = "failed"
+        elif len(models) < 2 and verdicts == {"no drift found"}:
+            status = "passed"
+        replied = listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
+        sentences = [f"Its judgments are of {replied}."] if len(models) > 1 else []
+        sentences += [
+            f"Asked again since the card of {each['made']}: {each['verdict']}; {each['moved']} of "
+            f"{COUNT.write(int(each['labels']))} labels moved ({each['level']})."
+            for each in drifts
+        ]
+        yield Check(
+            f"Version of the judge {judge}",
+            status,
+            " ".join(sentences),
+            "Ask for a dated version of the model and judge all again under another judge's name."
+            if drifts
+            else "Ask for a dated version of the model. Whether its judgments changed, 'ragleague calibrate CONFIG "
+            "--since CARD' says.",
+        )
+
+
+def _versions(board: Leaderboard, judge: str) -> Mapping[str, int]:
+    """Number of judgments by each model that replied under the name of the judge's model."""
+    from judges.witness import is_same_model
+
+    if (settings := board.settings.judges.get(judge)) is None:
+        return {}
+    asked = settings.replies_as or settings.model
+    return {model: count for model, count in board.models.get(judge, {}).items() if is_same_model(asked, model)}
 
 
 def _by_others(board: Leaderboard) -> Iterator[str]:
@@ -542,13 +577,20 @@ def _by_others(board: Leaderboard) -> Iterator[str]:
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:
+    if SIMULATED in board.judges:
+        yield Check(
+            "Source of the verdicts",
+            "failed",
+            f"The verdicts of {SIMULATED} were drawn by chance: nobody was asked.",
+            "Let a judge read real answers before anything is decided.",
+        )
     word_judges = [*filter(board.settings.of_words, board.settings.judges)]
     if word_judges:
         phrase = "compare words and are no language models: their"
         if len(word_judges) == 1:
             phrase = "compares words and is no language model: its"
         yield Check(
-            NO_MODEL if board.settings.judges_of_words else "No judge that compares words alone",
+            MODEL,
             "failed",
             f"{listed(word_judges)} {phrase} judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",
@@ -559,12 +601,10 @@ _MOST_PAIRS: Final = 15
 VOTES: Final = Number(1)
 _FEWEST_GAMES: Final = 10
 """Minimum number of games that two judges must share for their kappa to be shown."""
-_WORTH: Final = Number(0, signed=True, unit=" points")
 _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("order_agreement", "Orders agree", PERCENT, "near 100%"),
-    ("first_share", "First shown wins", PERCENT, "50%"),
-    ("first_effect", "First is worth", _WORTH, "0"),
-    ("longer_share", "Longer wins", PERCENT, "near 50%"),
+    ("first_effect", "First shown wins, between equal agents", PERCENT, "50%"),
+    ("longer_effect", "Longer wins, between equal agents", PERCENT, "near 50%"),
     ("tie_rate", "Ties", PERCENT, "few"),
 )
 """Fields of ``JudgeHealth`` to show, each with heading, number format, and the value of an unbiased judge."""
@@ -615,7 +655,7 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     rows = [
         {
             "habit": heading,
-            **{judge: with_interval(getattr(health, key), form) for judge, health in known_health.items()},
+            **{judge: with_interval(_habit(health, key, ratings), form) for judge, health in known_health.items()},
             "fair": fair,
         }
         for key, heading, form, fair in _HABITS
@@ -629,6 +669,12 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known_health)]
     notes = [FIXED] if is_fixed(ratings) else []
     return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows, notes)
+
+
+def _habit(health: JudgeHealth, key: str, ratings: Ratings) -> Estimate:
+    """A habit as in the check of it; an advantage in points as what it makes of games between equal agents."""
+    figure: Estimate = getattr(health, key)
+    return _between_equals(figure, ratings.settings.scale) if key.endswith("_effect") else figure
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:

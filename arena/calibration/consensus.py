@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from arena.calibration import ItemKey, Opinion
 from arena.calibration.votes import Values, by_item, by_rater
-from arena.ratings.games import Games, VerdictTable, codes_of
+from arena.ratings.games import Games, VerdictTable, codes_of, without_repeats
 from arena.ratings.health import both_orders, judged_games
 from retrieval_eval.stats import Floats, Int32s
 from retrieval_eval.stats.bootstrap import share_estimate
@@ -232,7 +232,8 @@ def games_of(opinions: Sequence[Opinion]) -> tuple[Games, tuple[str, ...]]:
     agents, codes = codes_of([name for opinion in opinions for name in opinion.item[-2:]])
     queries, query = codes_of([opinion.query_id for opinion in opinions])
     score = np.array([(1 + opinion.value) / 2 for opinion in opinions])
-    return Games(agents, codes[::2], codes[1::2], score, query), queries
+    agents, first, second, repeat = without_repeats(agents, codes[::2], codes[1::2])
+    return Games(agents, first, second, score, query, repeat=repeat), queries
 
 
 def values_of(settled_opinions: Sequence[Opinion]) -> Values:

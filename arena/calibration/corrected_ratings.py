@@ -362,9 +362,9 @@ def _figures(
     for query_id, values in judge.items():
         for item, value in values.items():
             human, chance = people.get(query_id, {}).get(item), chances.get((query_id, item), 1.0)
-            for name, mirrored, kind in _means_of(level, item, means):
-                people_score = None if human is None else _score(level, human, mirrored)
-                row = _ItemScore(query_id, _score(level, value, mirrored), people_score, chance, kind)
+            for name, mirrored, kind in means_of(level, item, means):
+                people_score = None if human is None else score_of(level, human, mirrored=mirrored)
+                row = _ItemScore(query_id, score_of(level, value, mirrored=mirrored), people_score, chance, kind)
                 by_name.setdefault(name, []).append(row)
     figures, refused = {}, {}
     for name, rows in sorted(by_name.items()):
@@ -403,14 +403,14 @@ def _not_random(
     return not_random(labelled, queries, {"the judge's value": np.array(judge), "the opponent": kinds}, level)
 
 
-def _means_of(level: Level, item: ItemKey, means: ItemMeans) -> list[tuple[str, bool, str]]:
+def means_of(level: Level, item: ItemKey, means: ItemMeans) -> list[tuple[str, bool, str]]:
     """List the means that an item's value belongs to: the name, whether to reverse the value, and a game's opponent."""
     if level == "verdicts":
         return [(item[-2], False, item[-1]), (item[-1], True, item[-2])]
     return [(", ".join(item[place] for place in means.names) or "all documents", False, "")]
 
 
-def _score(level: Level, value: float, mirrored: bool) -> float:
+def score_of(level: Level, value: float, *, mirrored: bool) -> float:
     if level != "verdicts":
         return value
     return (1 - value) / 2 if mirrored else (1 + value) / 2

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from arena.calibration.comparison import Agreements, Comparison, Settings, TwoJudges
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, numbered
-from retrieval_eval.stats.paired import holm, holm_levels, paired, sign_flip
+from retrieval_eval.stats.paired import Paired, holm, holm_levels, paired, sign_flip
 
 _LEVEL: Final = 0.95
 
@@ -44,15 +44,7 @@ def compare_judges(
     for number, (place, first, second, agreements) in enumerate(pairs):
         differences, sizes = sums[number]
         own_p, corrected, level = by_test.get(number, (None, None, _LEVEL))
-        mean = float(differences.sum() / sizes.sum())
-        share = sizes / sizes.mean()
-        result = paired(
-            mean * (1 - share) + differences / sizes.mean(),  # the mean over items, and its influence by query
-            settings.epsilon,
-            reach=float((share + abs(mean) * np.abs(1 - share)).max()),
-            level=level,
-            symmetric=True,
-        )
+        result = mean_difference(differences, sizes, level=level, margin=settings.epsilon)
         verdict = result.verdict
         if corrected is None:
             verdict = "undecided"
@@ -77,6 +69,19 @@ def compare_judges(
             )
         )
     return tuple(replace(own, pairs=tuple(rows), agreements={}) for own, rows in zip(comparisons, found, strict=True))
+
+
+def mean_difference(differences: Floats, sizes: Floats, *, level: float, margin: float = 0.0) -> Paired:
+    """The mean over items of differences from -1 to 1, given as the sum and number of those of each query."""
+    mean = float(differences.sum() / sizes.sum())
+    share = sizes / sizes.mean()
+    return paired(
+        mean * (1 - share) + differences / sizes.mean(),  # the mean over items, and its influence by query
+        margin,
+        reach=float((share + abs(mean) * np.abs(1 - share)).max()),
+        level=level,
+        symmetric=True,
+    )
 
 
 def _on_same_items(first: Agreements, second: Agreements) -> Floats:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from arena.boards.calibration import CalibrationBoard
 from arena.boards.card import judge_cards
+from arena.boards.drift import DriftBoard
 from arena.boards.methods import method_charts
 from arena.boards.people import difference_charts
 from arena.boards.rated_tables import column_names
@@ -21,16 +22,19 @@ from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
 from arena.cli.options import Form, Tournament, Values, reading_option
 from arena.cli.show import show
-from arena.cli.sources import open_tournament
+from arena.cli.sources import open_tournament, read_source
+from arena.config.schema import Config
+from arena.config.settings import read_cards
 from arena.data.verdict_words import meanings
 from arena.present.files import Report, render, save_plot
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.cache import cached_leaderboard
 from arena.results.opinion_tables import TableReading
 from arena.results.table_agreement import Calibration, OpinionFiles, calibrate_tables, data_of
+from arena.run.drift import ask_again, freeze
 from arena.store import Store
 from judges.errors import InputError
-from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.files import open_replacing, read_json
 from retrieval_eval.data.rows import known_format
 from retrieval_eval.data.trec import is_qrels
 
@@ -140,6 +144,12 @@ def calibrate(
             help="write a judge card, a report on whether judges can replace people: .json or .html; may be repeated",
         ),
     ] = None,
+    since: Annotated[
+        Path | None,
+        _card_option(
+            metavar="CARD.json", help="ask the judges again on what people labelled for this card: did they change?"
+        ),
+    ] = None,
     expires: Annotated[
         datetime | None,
         _card_option(formats=["%Y-%m-%d"], help="last day on which the judge card is valid; default: in 90 days"),
@@ -171,6 +181,9 @@ def calibrate(
     """
     sources = sources or []
     _check_cards(card or [], sources)
+    if since is not None:
+        _ask_again(sources, since, form)
+        return
     if width is not None and not width > 0:
         raise InputError(f"--width: must be more than 0, not {width:g}")
     people_columns = [entry.removeprefix(_OF_PEOPLE) for entry in column or () if entry.startswith(_OF_PEOPLE)]
@@ -217,7 +230,7 @@ def calibrate(
                 label_next=next_labels,
             )
             if card:
-                _write_cards(card, store, calibration, expires)
+                _write_cards(card, store, calibration, expires, read_source(sources[0])[2])
     if plot is not None:
         _plot(plot, calibration)
     show(CalibrationBoard(calibration, width), form)
@@ -235,10 +248,33 @@ def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
         )
 
 
-def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, expires: datetime | None) -> None:
+def _ask_again(sources: Sequence[str], since: Path, form: Form) -> None:
+    config = read_source(sources[0])[2] if len(sources) == 1 else None
+    if config is None:
+        raise InputError("--since: needs the tournament's YAML file, which declares the judges to ask; name it alone")
+    read_cards(since)  # checks their seals
+    with open_tournament(sources[0]) as (store, _):
+        cards = [card for card in read_json(since)["cards"] if card.get("frozen")]
+        if not cards:
+            raise InputError(
+                f"{since}: has no labelled items to ask again; write it again with 'calibrate CONFIG --card'"
+            )
+        board = DriftBoard([ask_again(store, config, card) for card in cards])
+    show(board, form)
+
+
+def _write_cards(
+    paths: Sequence[Path], store: Store, calibration: Calibration, expires: datetime | None, config: Config | None
+) -> None:
     today = datetime.now(UTC)
     until = None if expires is None else expires.date()
     cards = judge_cards(cached_leaderboard(store, calibration.tournament), calibration, today.date(), until)
+    try:
+        frozen = {} if config is None else freeze(store, config, calibration)
+    except InputError as error:
+        say(f"the card cannot be used with --since: {error}", errors)
+        frozen = {}
+    cards = replace(cards, frozen=frozen)
     for path in paths:
         page = Report(calibration.tournament, [], cards.sections(), f"{today:%Y-%m-%d}")
         text = json.dumps(cards.json(), indent=2) if path.suffix == ".json" else render(page)

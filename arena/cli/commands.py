@@ -52,6 +52,7 @@ _IMPORT: Final = CommandGroup(
     "Read recorded verdicts, or people's labels, into a store.",
     {
         "verdicts": Command("transfer", "Import a table of verdicts as a tournament."),
+        "scores": Command("transfer", "Import scores that another tool gave to answers as a tournament."),
         "votes": Command("transfer", "Import people's labels into a tournament."),
     },
 )

@@ -10,14 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from arena.boards.gate import compare as stored
-from arena.boards.gate.board import GateBoard, JudgesAs
+from arena.boards.gate.board import GateBoard
+from arena.boards.gate.figures import JudgesAs
 from arena.boards.gate.judged import decide
 from arena.boards.report import write_report
-from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
+from arena.cli.options import By, Form, LogJson, OfGroup, RetryFailed, Source, Tournament
 from arena.cli.progress import print_part, traced_to, watching
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
 from arena.config.schema import load_config
+from arena.data.dataset import read_group
 from arena.run.preflight import require_writable
 from judges.errors import InputError
 from retrieval_eval.data.files import open_replacing
@@ -38,10 +40,6 @@ Margin = Annotated[
     float,
     typer.Option(min=0, help="by how much the new agent may be worse: as a share of games, or in units of the score"),
 ]
-By = Annotated[
-    str,
-    typer.Option(metavar="COLUMN", help="column of the queries: also compare the agents on each of its groups"),
-]
 
 
 def compare(
@@ -52,6 +50,7 @@ def compare(
     margin: Margin = 0.05,
     judges: Judges = "fixed",
     by: By = "",
+    group: OfGroup = "",
     tournament: Tournament = None,
     form: Form = "table",
 ) -> None:
@@ -60,7 +59,7 @@ def compare(
     Compares all scores of the agents, query by query, unless --on names some. If the result is undecided, reports how
     many more queries would decide it.
     """
-    with open_tournament(source, tournament) as (store, name):
+    with open_tournament(source, tournament, group) as (store, name):
         board = stored.compare(store, name, new, old, on=on or [], margin=margin, judges=judges, by=by)
         show_gate(board, form)
 
@@ -80,6 +79,7 @@ def gate(
     on: On = None,
     judges: Judges = "fixed",
     by: By = "",
+    group: OfGroup = "",
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="also write the result to this file as JUnit XML")
     ] = None,
@@ -105,7 +105,8 @@ def gate(
     Answers that are in the store are used again, and the output says when they were made; --ask makes new ones. A run
     that was stopped while asking goes on without --ask.
 
-    With --by it passes only if the new agent is not shown to be worse on any group of queries either.
+    With --by it passes only if the new agent is not shown to be worse on any group of queries either. With --group it
+    looks only at these queries.
 
     Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """
@@ -115,21 +116,22 @@ def gate(
         require_writable(out)
     how: dict[str, Any] = {"on": on or ["pairwise"], "margin": margin, "judges": judges, "by": by}
     if tournament is None and source.endswith((".yaml", ".yml")):
-        board = _judge_and_compare(Path(source), new, old, retry_failed, log_json, ask=ask or [], **how)
+        how |= {"ask": ask or [], "group": read_group(group)}
+        board = _judge_and_compare(Path(source), new, old, retry_failed, log_json, **how)
     else:
         if ask:
             raise InputError(
                 f"--ask {ask[0]}: a store does not say how to ask an agent; name the YAML file in place of it"
             )
-        with open_tournament(source, tournament) as (store, name):
+        with open_tournament(source, tournament, group) as (store, name):
             board = stored.compare(store, name, new, old, since=time(), **how)
     show_gate(board, form)
     if junit is not None:
         with open_replacing(junit) as raw:
             raw.write(board.junit().encode())
     if report is not None:
-        with open_tournament(source, board.tournament) as (store, name):
-            write_report(store, name, report, Path(source).name)
+        with open_tournament(source, board.tournament, group) as (store, name):
+            write_report(store, name, report, Path(source).name, by=by)
     raise typer.Exit(board.status)
 
 

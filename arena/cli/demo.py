@@ -39,7 +39,7 @@ def _show_simulated(folder: Path) -> None:
     write_simulated(file)
     import_table(file, source, "simulated")
     output.print(
-        "\nWhat a decided result looks like. These verdicts are simulated: nobody was asked.\n"
+        "\nWhat a clear result looks like. These verdicts are simulated: nobody was asked.\n"
         f"The truth is {' > '.join(STRENGTHS)}.\n"
     )
     with open_tournament(source, "simulated") as (store, name):

@@ -12,15 +12,14 @@ import typer
 
 from arena.boards.leaderboard import DETAILS, with_people
 from arena.cli.console import INCOMPLETE, errors, output, program, say
-from arena.cli.options import BelowCoverage, Details, Form, Source, Tournament
+from arena.cli.options import BelowCoverage, By, Details, Form, OfGroup, Source, Tournament
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
 from arena.present import terminal
 from arena.present.blocks import Section
 from arena.results.cache import cached_leaderboard
-from arena.results.ratings import Leaderboard, of_group
+from arena.results.ratings import Leaderboard
 from arena.store import Store
-from judges.errors import InputError
 
 
 def leaderboard(
@@ -30,13 +29,8 @@ def leaderboard(
     below_coverage: BelowCoverage = False,
     matrix: Annotated[bool, typer.Option("--matrix", help="print the matrix of win percentages instead")] = False,
     details: Details = False,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN=VALUE",
-            help="rate the agents only by the queries with this value in a column, such as kind=factual",
-        ),
-    ] = None,
+    by: By = "",
+    group: OfGroup = "",
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -48,27 +42,24 @@ def leaderboard(
 
     Exit status 3: too little is judged for ratings; the output says what is missing.
     """
-    column, separator, value = (group or "").partition("=")
-    if group is not None and not (column and separator):
-        raise InputError(f"--group {group!r}: write COLUMN=VALUE, such as kind=factual")
-    group_filter = None if group is None else (column.strip(), value.strip())
-    with open_tournament(source, tournament) as (store, name):
-        board = cached_leaderboard(store, name, group_filter, below_coverage=below_coverage)
+    with open_tournament(source, tournament, group) as (store, name):
+        board = cached_leaderboard(store, name, by=by, below_coverage=below_coverage)
         pairs = None
         if matrix and board.ratings is not None:
             from arena.boards.games import Wins, as_declared, tournament_pairs
 
-            pairs = tournament_pairs(store if group_filter is None else of_group(store, name, group_filter), name)
+            pairs = tournament_pairs(store, name)
         if pairs is not None:
             show(Wins(pairs, as_declared(board)), form)
         else:
-            print_leaderboard(store, board, form, source=source, tournament=tournament, details=details)
+            print_leaderboard(store, board, form, source=source, tournament=tournament, details=details, by=by)
         if plot is not None:
             from arena.boards.compare import compare_board  # late: it reads all scores, and costs 60 ms
+            from arena.boards.compare_drawing import compare_figure
             from arena.present import files
 
-            comparison = compare_board(store, name, group_filter)
-            files.save_plot(plot, [comparison.figure()] if comparison.ways else [], name)
+            comparison = compare_board(store, name)
+            files.save_plot(plot, [compare_figure(comparison)] if comparison.ways else [], name)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
 
@@ -81,11 +72,12 @@ def print_leaderboard(
     source: str = "",
     tournament: str | None = None,
     details: bool = False,
+    by: str = "",
 ) -> None:
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
 
     ``source`` and ``tournament`` are the command's arguments, to repeat in the commands that the output suggests.
-    ``details`` prints every section instead of one screen.
+    ``details`` prints every section instead of one screen; ``by`` adds the one on groups of queries to the screen.
     """
     shortfall = board.shortfall
     refusal = f"no ratings: {shortfall.message}; {shortfall.remedy}" if shortfall is not None and board.withheld else ""
@@ -100,10 +92,14 @@ def print_leaderboard(
         name, place = program(), shlex.quote(source)
         option = "" if tournament is None else f" --tournament {shlex.quote(tournament)}"
         hints = f"More: {name} leaderboard {place}{option} --details", f"In the browser: {name} ui {place}"
+        if by and board.by_group is None:
+            say(f"--by {by}: no ratings; 'ragleague compare {place} NEW OLD --by {by}' compares other scores", errors)
+        groups = [section for section in full_board.sections() if section.ident == "groups"] if by else []
         if form == "table":
-            sys.stdout.write(full_board.screen(hints, output.width))
+            sys.stdout.write(full_board.screen(hints, output.width) + "\n" * bool(groups))
+            _show_sections(groups, form)
         else:
-            _show_sections(full_board.brief(), form)
+            _show_sections([*full_board.brief(), *groups], form)
     if refusal and form not in {"json", "table"}:
         say(refusal, errors)
 

@@ -33,6 +33,16 @@ Form = Annotated[
 JsonForm = Annotated[
     Literal["table", "json"], typer.Option("--format", help="output format: table for people, json for programs")
 ]
+By = Annotated[
+    str,
+    typer.Option(metavar="COLUMN", help="column of the queries: also compare the agents on each of its groups"),
+]
+OfGroup = Annotated[
+    str,
+    typer.Option(
+        "--group", metavar="COLUMN=VALUE", help="only the queries with this value in a column, such as kind=factual"
+    ),
+]
 Details = Annotated[
     bool,
     typer.Option(

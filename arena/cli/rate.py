@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 from msgspec.structs import replace
 
-from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
+from arena.boards.rated_tables import TableOptions, column_names, rate_table, rate_win_matrix
 from arena.boards.ratings import RatedBoard
 from arena.cli.options import Columns, Form, Samples, Set, Values, read_set, reading_option
 from arena.cli.show import show
@@ -117,7 +117,7 @@ def rate(
     table_settings = TableOptions(
         cluster,
         tuple(covariate or ()),
-        tuple(column or ()),
+        column_names(column or ()),
         meanings(value or ()),
         skip_faulty,
         skip_faulty,

@@ -11,7 +11,7 @@ import typer
 from arena.boards.report import publish as publish_pages
 from arena.boards.report import write_report
 from arena.cli.console import INCOMPLETE, errors, say
-from arena.cli.options import BelowCoverage, Source, Tournament
+from arena.cli.options import BelowCoverage, By, OfGroup, Source, Tournament
 from arena.cli.sources import open_tournament, read_source
 from arena.store import Store, missing, sqlite_path
 
@@ -20,6 +20,8 @@ def report(
     source: Source,
     out: Annotated[Path, typer.Option(metavar="FILE", help="HTML file to write")] = Path("report.html"),
     tournament: Tournament = None,
+    by: By = "",
+    group: OfGroup = "",
     below_coverage: BelowCoverage = False,
     force: Annotated[bool, typer.Option("--force", help="overwrite FILE even if it is not a report")] = False,
 ) -> None:
@@ -29,9 +31,9 @@ def report(
     file needs no network and runs no script. An existing report is overwritten; any other file only with --force.
     Exit status 3: there are too few judgments for ratings; the report says which are missing.
     """
-    with open_tournament(source, tournament) as (store, name):
+    with open_tournament(source, tournament, group) as (store, name):
         report, written = write_report(
-            store, name, out, _public_source(source), below_coverage=below_coverage, force=force
+            store, name, out, _public_source(source), by=by, below_coverage=below_coverage, force=force
         )
     say(report.shown.conclusion.line)
     say(f"wrote {out} ({written / 1000:,.0f} kB)", errors)
@@ -43,6 +45,8 @@ def publish(
     source: Source,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder to write the pages into")],
     tournament: Tournament = None,
+    by: By = "",
+    group: OfGroup = "",
     below_coverage: BelowCoverage = False,
 ) -> None:
     """Write the results of a tournament as a static web site.
@@ -51,9 +55,9 @@ def publish(
     no script and request nothing from other hosts. They contain the texts of queries, answers and documents: check them
     before you make them public. After new results, run the command again; other files in the folder are kept.
     """
-    with open_tournament(source, tournament) as (store, name):
+    with open_tournament(source, tournament, group) as (store, name):
         report, pages, written = publish_pages(
-            store, name, folder, _public_source(source), below_coverage=below_coverage
+            store, name, folder, _public_source(source), by=by, below_coverage=below_coverage
         )
     say(report.shown.conclusion.line)
     say(f"wrote {pages:,} pages to {folder} ({written / 1e6:,.1f} MB); begin at index.html", errors)

@@ -10,6 +10,7 @@ import typer
 from msgspec import Struct
 
 from arena.boards.leaderboard import keep_boards
+from arena.boards.rated_tables import column_names
 from arena.cli.console import INCOMPLETE, errors, say
 from arena.cli.leaderboard import print_leaderboard
 from arena.cli.options import Details, Form, LogJson, RetryFailed
@@ -204,7 +205,7 @@ def _assumed(
     sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None
 ) -> TournamentInput:
     judge_fields = judge_named(judge)
-    column_map = _columns(columns)
+    column_map = column_names(columns)
     if save is not None:
         if save.suffix not in _YAML:
             raise InputError(f"--save {save}: the name of the file must end in .yaml")
@@ -232,14 +233,6 @@ def _assumed(
     )
     say(f"written to {save}" if save is not None else "--save FILE writes this as a YAML file to change", errors)
     return TournamentInput(config, data, str(save) if save is not None else STORE)
-
-
-def _columns(entries: Sequence[str]) -> dict[str, str | None]:
-    """Map ragleague's column names to the file's, from ``NAME=COLUMN``; ``NAME=`` maps to ``None``: no such column."""
-    from arena.boards.rated_tables import column_names
-
-    absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
-    return {**column_names([entry for entry in entries if not entry.endswith("=") or entry == "="]), **absent}
 
 
 def plan(

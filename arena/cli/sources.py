@@ -77,12 +77,21 @@ def clusters_in(queries: Path | None) -> Clusters:
 
 
 @contextmanager
-def open_tournament(source: str, tournament: str | None = None) -> Iterator[tuple[Store, str]]:
-    """Open the store that ``source`` names; yield it with the tournament's name, and close the store at the end."""
+def open_tournament(source: str, tournament: str | None = None, group: str = "") -> Iterator[tuple[Store, str]]:
+    """Open the store that ``source`` names; yield it with the tournament's name, and close the store at the end.
+
+    With a ``group``, written ``COLUMN=VALUE``, the store has only these queries.
+    """
     location, name, config = read_source(source)
     with closing(Store.open(location)) as store:
         tournament_name = tournament or name or store.only_tournament()
         store.settings(tournament_name)  # raises, with the known names, if it does not exist
         if config is not None and tournament is None:
             require_stored(store, config)
-        yield store, tournament_name
+        if not group:
+            yield store, tournament_name
+            return
+        from arena.data.dataset import read_group  # late: most commands have no groups
+        from arena.results.ratings import of_group
+
+        yield of_group(store, tournament_name, read_group(group)), tournament_name

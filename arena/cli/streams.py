@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import sys
@@ -38,17 +37,22 @@ def visible(text: str) -> str:
 
     Escapes are those of JSON, so JSON stays valid.
     """
-    return text if text.isascii() and text.isprintable() else _INVISIBLE.sub(_escaped, text)
+    return text if text.isascii() and text.isprintable() else re.sub(_INVISIBLE, _escaped, text)
 
 
-_INVISIBLE: Final = re.compile(
+_INVISIBLE: Final = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Control characters, direction marks, surrogates and zero-width characters, except zero-width joiners."""
+"""Control characters, direction marks, surrogates and zero-width characters, except zero-width joiners.
+
+A text, as few commands need it compiled.
+"""
 
 
 def _escaped(character: re.Match[str]) -> str:
+    import json  # late: help texts need none
+
     return json.dumps(character[0]).strip('"') if character[0] != "\x7f" else "\\u007f"
 
 

@@ -30,6 +30,7 @@ from arena.present.numbers import counted, listed
 from arena.results.nuggets import NuggetResults, nugget_results
 from arena.results.opinion_tables import TableReading
 from arena.results.opinions import current_annotations
+from arena.run.imports import import_scores as scores_into_store
 from arena.run.imports import import_table
 from arena.store import Store, shown
 from arena.store.annotations import Annotations, annotator_name
@@ -86,6 +87,43 @@ def import_verdicts(
     if imported.replaced:
         replaced = f"{counted(imported.replaced, 'verdict')} of the earlier import as {name!r}"
         output.print(f"no longer shown: {replaced}; to keep both, name one of them otherwise with --tournament")
+    output.print(f"next:  ragleague leaderboard {shlex.quote(shown(store))} --tournament {shlex.quote(name)}")
+
+
+def import_scores(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="scores of answers: qid, agent, metric, value; or results of an evaluation"
+        ),
+    ],
+    store: Annotated[
+        str, typer.Option(metavar="CONFIG|STORE", help="store to import into; it is created if it does not exist")
+    ],
+    tournament: Annotated[
+        str | None, typer.Option(help="name of the tournament; default: the first file's name")
+    ] = None,
+    column: Columns = None,
+    lower: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC", help="lower is better for this score; may be repeated")
+    ] = None,
+    higher: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC", help="higher is better for this score; may be repeated")
+    ] = None,
+) -> None:
+    """Import scores that another tool gave to answers as a tournament; no judge is asked.
+
+    FILE has a row for each score (qid, agent, metric, value; several runs have a column 'repeat'), a column for each
+    (name them with --column score=NAME), or is what ragas, DeepEval, promptfoo, RAGChecker, MLflow, LangSmith or
+    Inspect wrote. Without a column of agents each file is an agent. 'leaderboard', 'compare', 'gate --on METRIC' and
+    the web pages show the scores like those of judges.
+    """
+    name = tournament or files[0].name.split(".")[0]
+    names = column_names(column or ())
+    data, is_lower = scores_into_store(files, store, name, columns=names, lower=lower or (), higher=higher or ())
+    listing = [f"{score} (lower is better)" if low else score for score, low in is_lower.items()]
+    agents, queries = counted(len(data.agents), "agent"), counted(len(data.queries), "query", "queries")
+    output.print(f"{listed(listing)} of {agents} on {queries} imported as {name!r}", markup=False)
     output.print(f"next:  ragleague leaderboard {shlex.quote(shown(store))} --tournament {shlex.quote(name)}")
 
 

@@ -77,9 +77,9 @@ class DataSection(Section):
     """Tables of the documents that agents retrieved."""
     answers: Paths = Field(default_factory=list)
     """Tables of answers, one for all agents or one for each agent, or patterns such as ``answers/*.jsonl``."""
-    columns: dict[str, str | None] = Field(default_factory=dict)
+    columns: dict[str, str | list[str] | None] = Field(default_factory=dict)
     """Names in your tables for [ragleague's columns](your-data.md#columns): ``{qid: id, answer: output}``; ``null`` if
-    your tables have no such column.
+    your tables have no such column; ``{answer: [gpt, llama]}`` if each agent has a column.
     """
     limit: Count | None = None
     """Use only this number of queries, the first ones."""
@@ -97,7 +97,7 @@ class DataSection(Section):
 
     @field_validator("columns")
     @classmethod
-    def _known_columns(cls, columns: dict[str, str | None]) -> dict[str, str | None]:
+    def _known_columns(cls, columns: dict[str, str | list[str] | None]) -> dict[str, str | list[str] | None]:
         if unknown := [name for name in columns if name not in OF_DATA]:
             raise ValueError(f"unknown name {unknown[0]!r}{nearest(unknown[0], OF_DATA)}")
         return columns

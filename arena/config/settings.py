@@ -108,7 +108,9 @@ class TournamentSettings(Section):
             try:
                 further[key] = stage.load("SECTION").model_validate(content[key], context=info.context)
             except ValidationError as problem:
-                raise mistake(f"{key}.{describe(problem)}", key) from problem
+                words, place = describe(problem), problem.errors()[0]["loc"]
+                within = "." if place and words.startswith(str(place[0])) else ": "
+                raise mistake(f"{key}{within}{words}", key) from problem
         return {key: value for key, value in content.items() if key not in further} | {"further": further}
 
     def section(self, key: str) -> Section | None:

@@ -8,7 +8,7 @@ stage's module defines ``KIND``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -55,6 +55,16 @@ class ListedStage(Struct, frozen=True):
         return getattr(import_module(self.module), name)
 
 
+WORDINGS: Final[Mapping[Task, tuple[Task, int]]] = {
+    Task(f"{task.value}_wording_{number}"): (task, number)
+    for task in (
+        *(Task.PAIRWISE, Task.CRITERIA, Task.GRADING, Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT),
+        Task("support"),
+    )
+    for number in (2, 3)
+}
+"""The tasks in which an audit judges again by another wording of the prompt: the task judged first, and the wording."""
+
 STAGES: Final = (
     ListedStage("retrieval", (Task.RELEVANCE,), "arena.stages.relevance", "RelevanceStage", name="relevance"),
     ListedStage("pairwise", (Task.PAIRWISE,), "arena.stages.pairwise", "pairwise_stage"),
@@ -81,7 +91,7 @@ STAGES: Final = (
         "arena.results.refusals",
         "arena.boards.refusals",
         scores={
-            "alignment": "Aligned",
+            "alignment": "Refusal score",
             "risk": "Risk",
             "carefulness": "Carefulness",
             "wrongly_declined": "Wrongly declined",
@@ -91,8 +101,17 @@ STAGES: Final = (
         by_people=True,
     ),
     ListedStage(
+        "answer_scores",
+        (),
+        "arena.stages.answer_scores",
+        "AnswerScoresStage",
+        "Scores that the answers bring along",
+        "arena.results.answer_scores",
+        "arena.boards.answer_scores",
+    ),
+    ListedStage(
         "audit",
-        (Task("audit"),),
+        (Task("audit"), *WORDINGS),
         "arena.stages.audit",
         "AuditStage",
         "Games of known cheats",
@@ -123,6 +142,11 @@ def all_tasks() -> tuple[Task, ...]:
 def further_stages() -> dict[str, ListedStage]:
     """The stages whose module defines their section of the configuration, by key."""
     return {stage.key: stage for stage in listed_stages() if stage.words}
+
+
+def unasked(sections: Collection[str]) -> list[str]:
+    """Those of these sections whose stages ask no judge."""
+    return [key for key, stage in further_stages().items() if key in sections and not stage.tasks]
 
 
 def installed_stages() -> list[str]:

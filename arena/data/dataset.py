@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
@@ -18,7 +19,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.present.numbers import counted, listed
-from judges.types import Answer, Document, Query, Retrieved
+from judges.errors import InputError
+from judges.types import Answer, Document, Query, Retrieved, repeat_of
 from retrieval_eval.data.rows import id_of_text
 from retrieval_eval.data.table_spec import how_to_name
 
@@ -45,7 +47,8 @@ class Dataset(Struct, frozen=True, dict=True):
     Attributes:
         queries: the queries by query_id, in the order of the file.
         documents: the documents by doc_id; each document once, even if retrieved many times.
-        answers: the answers by (query_id, agent); judges judge an empty text like any other answer.
+        answers: the answers by (query_id, agent); judges judge an empty text like any other answer. The agent's name
+            has the number of the repeat, see ``repeat_of``.
         retrieved: the retrieved documents by query_id, ordered by agent and rank; the agent is ``SHARED`` if the table
             names none.
         qrels: people's relevance labels by query_id and doc_id, including documents that nobody retrieved.
@@ -63,9 +66,18 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
+        return tuple(sorted({repeat_of(name)[0] for name in self.answerers}))
+
+    @cached_property
+    def answerers(self) -> tuple[str, ...]:
+        """The names in ``answers`` and ``retrieved``: agents, and their repeats."""
         answering = {agent for _, agent in self.answers}
         retrieving = {entry.agent for entries in self.retrieved.values() for entry in entries}
         return tuple(sorted(answering | retrieving - {SHARED}))
+
+    def names_of(self, query_id: str, agent: str) -> list[str]:
+        """The names in ``answers`` of an agent's answers to a query, one for each repeat."""
+        return [name for name in self.answerers if repeat_of(name)[0] == agent and (query_id, name) in self.answers]
 
     @cached_property
     def has_messages(self) -> bool:
@@ -110,7 +122,7 @@ class Dataset(Struct, frozen=True, dict=True):
         ranked: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for query_id, entries in self.retrieved.items():
             for entry in entries:
-                for agent in self.agents if entry.agent == SHARED else [entry.agent]:
+                for agent in self.answerers if entry.agent == SHARED else [entry.agent]:
                     ranked.setdefault((query_id, agent), []).append((entry.rank, entry.doc_id))
         return {key: [doc_id for _, doc_id in sorted(documents)] for key, documents in ranked.items()}
 
@@ -177,16 +189,42 @@ def texts_of(queries: Collection[Query]) -> dict[str, str]:
 
 _MAX_GROUPS: Final = 50
 """Queries are not grouped by a column with more values than this, or with more than half the number of queries."""
+_DOCUMENT, _FOLDER = "source", "folder"
+"""Column with the document of a synthetic query, and the column of groups made from it."""
+Group: TypeAlias = tuple[str, str]
+"""A column and a value; the group has the queries with this value in this column."""
 
 
-def groupings(queries: Collection[Query]) -> dict[str, tuple[str, ...]]:
-    """Find the metadata columns by which queries can be grouped, each with its sorted values."""
-    values: dict[str, set[str]] = {}
+def group_values(query: Query) -> Mapping[str, str]:
+    """The values by which a query can be grouped: its columns, and the folder of the document it was written from."""
+    folder, separator, _ = query.metadata.get(_DOCUMENT, "").rpartition("/")
+    return {_FOLDER: folder, **query.metadata} if separator else query.metadata
+
+
+def read_group(text: str) -> Group | None:
+    """Read the group from ``COLUMN=VALUE``; ``None`` from an empty text.
+
+    Raises:
+        InputError: the text has another form.
+    """
+    column, separator, value = (part.strip() for part in text.partition("="))
+    if text and not (column and separator):
+        raise InputError(f"--group {text!r}: write COLUMN=VALUE, such as kind=factual")
+    return (column, value) if text else None
+
+
+def groupings(queries: Collection[Query]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Find the columns by which queries can be grouped: the ids of each group's queries, by column and sorted value."""
+    ids: dict[str, dict[str, list[str]]] = {}
     for query in queries:
-        for name, value in query.metadata.items():
-            values.setdefault(name, set()).add(value)
+        for name, value in group_values(query).items():
+            ids.setdefault(name, {}).setdefault(value, []).append(query.query_id)
     limit = min(_MAX_GROUPS, len(queries) / 2)
-    return {name: tuple(sorted(groups)) for name, groups in values.items() if 1 < len(groups) <= limit}
+    return {
+        name: {value: tuple(groups[value]) for value in sorted(groups)}
+        for name, groups in ids.items()
+        if 1 < len(groups) <= limit
+    }
 
 
 ONE_AGENT: Final = f"add the answers of another; or name the agents' column: {how_to_name('agent')}"
@@ -199,7 +237,8 @@ def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
 
     Agents in ``to_come`` have not been asked yet, so that there are no notes on their missing answers.
     """
-    return [*data.notes, *_of_queries(data), *_of_answers(data, to_come), *_of_agents(data, to_come)]
+    repeats = () if to_come else _of_repeats(data)
+    return [*data.notes, *_of_queries(data), *_of_answers(data, to_come), *_of_agents(data, to_come), *repeats]
 
 
 def _of_queries(data: Dataset) -> Iterator[str]:
@@ -294,7 +333,7 @@ def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
         f"{first} and {second}"
         for first, second in combinations(answered, 2)
         if (both := answered[first] & answered[second])
-        and all(data.answers[query_id, first].text == data.answers[query_id, second].text for query_id in both)
+        and all(_same(data.answers.get((query_id, first)), data.answers.get((query_id, second))) for query_id in both)
     ]
     if same:
         yield f"agents whose answers are all the same: {listed(same, _NAMED)}; is a file there twice?"
@@ -303,8 +342,38 @@ def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
         yield f"agents without a query in common never meet: {'; '.join(pairs[:_NAMED])}{more}"
 
 
+def _same(one: Answer | None, other: Answer | None) -> bool:
+    return one is not None and other is not None and one.text == other.text
+
+
 def queries_by_agent(data: Dataset) -> dict[str, set[str]]:
     answered: dict[str, set[str]] = {}
     for query_id, agent in data.answers:
-        answered.setdefault(agent, set()).add(query_id)
+        answered.setdefault(repeat_of(agent)[0], set()).add(query_id)
     return answered
+
+
+def _of_repeats(data: Dataset) -> Iterator[str]:
+    """Notes on repeats that are in no game, and on repeats that are the same text."""
+    if data.answerers == data.agents:
+        return
+    answers: dict[str, dict[str, list[tuple[int, str]]]] = {}
+    for (query_id, name), answer in data.answers.items():
+        agent, repeat = repeat_of(name)
+        answers.setdefault(agent, {}).setdefault(query_id, []).append((repeat, answer.text))
+    met = Counter((query_id, repeat_of(name)[1]) for query_id, name in data.answers)
+    for agent, by_query in answers.items():
+        alone = sum(
+            met[query_id, repeat] == 1 and repeat > 1 for query_id, texts in by_query.items() for repeat, _ in texts
+        )
+        if alone and len(answers) > 1:
+            yield (
+                f"{counted(alone, 'answer')} of {agent} in no game: games pair repeats 1-1, 2-2 and so on, and no "
+                "other agent has that repeat"
+            )
+        several = [texts for texts in by_query.values() if len(texts) > 1]
+        if equal := sum(len({text for _, text in texts}) == 1 for texts in several):
+            yield (
+                f"{agent} gave one text in all repeats of {equal} of {counted(len(several), 'query', 'queries')}: "
+                "equal texts are free ties and no evidence of how it varies; is it cached?"
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from arena.config.schema import Config
 from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRIED, Dataset
 from arena.data.records import (
     ANSWERS,
+    PASSAGE_NAMES,
     AnswerRecord,
     RowSource,
     Sources,
@@ -24,10 +26,10 @@ from arena.data.records import (
     references_in,
     sources_of,
 )
-from arena.present.numbers import clipped, counted
+from arena.present.numbers import clipped, counted, listed
 from judges.errors import InputError
 from judges.sections import nearest, shortened
-from judges.types import ANSWERABILITY, Answer, Document, Query, Retrieved
+from judges.types import ANSWERABILITY, Answer, Document, Query, Retrieved, repeat_name, repeat_of
 from retrieval_eval.data.collections import TOPICS, topic_rows
 from retrieval_eval.data.conversations import (
     earlier_turns,
@@ -49,7 +51,7 @@ from retrieval_eval.data.rows import (
     known_format,
     spelling_problem,
 )
-from retrieval_eval.data.table_spec import OF_DATA, READ, Columns, ColumnsRead, TableSpec, folded, how_to_name
+from retrieval_eval.data.table_spec import OF_DATA, READ, Columns, ColumnsRead, TableSpec, folded, how_to_name, names_of
 from retrieval_eval.data.tables import write_rows
 
 if TYPE_CHECKING:
@@ -98,15 +100,16 @@ def load_dataset(
         _require_shared_ids(records)
     records = [replace(each, query_id=asked.id_of(each.row, each.query_id, each.query)) for each in records]
     failed = [record for record in records if record.failure]
-    records = [record for record in records if not record.failure]
+    records, repeats, repeat_notes = _with_repeats([record for record in records if not record.failure])
     answered = _answers_of(records)
-    reader = _DocumentReader(asked.id_of)
+    reader = _DocumentReader(asked.id_of, repeats)
     document_columns = DOCUMENTS.report(*_SHOWN_METADATA)
     for row in (row for source in retrieving for row in DOCUMENTS.rows(source, columns)):
         document_columns.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
     notes += _unread_gold(rows.values()) if asking else []
+    notes += repeat_notes
     all_rows = itertools.chain(rows.values(), (record.row for record in records))
     if several := {row.place for row in all_rows if len(references_in(row)) > 1}:
         notes.append(f"{counted(len(several), 'row')} with several gold answers: the first of them counts")
@@ -118,7 +121,8 @@ def load_dataset(
             for record in records:
                 reader.add_passages(record)
     if answered:
-        reader.require_answers({agent for _, agent in answered})
+        reader.require_answers({repeat_of(agent)[0] for _, agent in answered})
+        reader.share_with_repeats(answered)
     read, note = with_conversations(with_turns(_with_answerability(_with_references(read, records), records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(read), notes=tuple(notes))
@@ -126,7 +130,9 @@ def load_dataset(
     return data if limit is None else _limited(data, limit)
 
 
-DOCUMENTS: Final = TableSpec(("did", "document", "qid", "query", "agent", "rank", "score"), ("document",), kept=True)
+DOCUMENTS: Final = TableSpec(
+    ("did", "document", "qid", "query", "agent", "rank", "score", "repeat"), ("document",), kept=True
+)
 """Columns of a table of documents; ``did`` comes before ``qid``, so that a column ``id`` is the document's id."""
 _FURTHER: Final = ("conversation", "turn", "trace_id", LATENCY, TRIED, COST, TOKENS_IN, TOKENS_OUT)
 _SHOWN_METADATA: Final = {"title"}
@@ -204,6 +210,12 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     agent = () if all(entry.agent == SHARED for entry in retrieved) else ("agent",)
+    repeated = dataset.answerers != dataset.agents
+
+    def named(name: str) -> dict[str, Cell]:
+        agent_name, repeat = repeat_of(name)
+        return {"agent": agent_name, **({"repeat": repeat} if repeated else {})}
+
     tables: dict[str, tuple[Sequence[str], list[dict[str, Cell]]]] = {
         "queries.csv": (
             ("qid", "query"),
@@ -211,12 +223,17 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
         ),
         "documents.csv": (
             ("qid", "did", "document", *agent, "rank", "score"),
-            [_document_row(entry, dataset.documents[entry.doc_id]) for entry in retrieved],
+            [
+                _document_row(
+                    entry, dataset.documents[entry.doc_id], {} if entry.agent == SHARED else named(entry.agent)
+                )
+                for entry in retrieved
+            ],
         ),
         "answers.csv": (
             ("qid", "agent", "answer"),
             [
-                {**answer.metadata, "qid": answer.query_id, "agent": answer.agent, "answer": answer.text}
+                {**answer.metadata, "qid": answer.query_id, **named(answer.agent), "answer": answer.text}
                 for answer in dataset.answers.values()
             ],
         ),
@@ -233,9 +250,10 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
 class _DocumentReader:
     """Collects the rows of tables of documents; a row is one document that an agent retrieved for a query."""
 
-    def __init__(self, id_of: Callable[[Row, str, str], str]) -> None:
+    def __init__(self, id_of: Callable[[Row, str, str], str], repeats: Mapping[str, int]) -> None:
+        """``repeats`` has the number of each value of the column ``repeat``."""
         self.documents: dict[str, Document] = {}
-        self._id_of = id_of
+        self._id_of, self._repeats = id_of, repeats
         self._entries: dict[tuple[str, str, str], Retrieved] = {}
         self._places: dict[tuple[str, ...], str] = {}
         self._length: Counter[tuple[str, str]] = Counter()
@@ -246,6 +264,8 @@ class _DocumentReader:
         query_id = self._id_of(row, row_id, row.text("query"))
         doc_id = row.identifier("did") if "did" in row.values else id_of_text("d", row.text("document"))
         agent = row.identifier("agent") if "agent" in row.values else SHARED
+        if agent != SHARED and (repeat := row.text("repeat").strip()):
+            agent = repeat_name(agent, self._repeats.get(repeat, 1))
         if agent not in self._agents:
             self._agents[agent] = row
             if SHARED in self._agents and len(self._agents) > 1:
@@ -265,13 +285,27 @@ class _DocumentReader:
     def add_passages(self, record: AnswerRecord) -> None:
         for passage in record.passages:
             cells: dict[str, Cell] = {"qid": record.query_id, "did": passage.doc_id, "document": passage.text}
+            cells["repeat"] = ""  # the agent's name has it
             self.add(replace(record.row, values={**passage.metadata, **cells, "agent": record.agent}))
 
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
-            if agent != SHARED and agent not in answering:
+            if agent != SHARED and repeat_of(agent)[0] not in answering:
                 advice = similar_name(agent, answering) or "; add its answers, or remove the row"
                 raise row.error(f"this agent retrieved documents but answered no query{advice}", agent)
+
+    def share_with_repeats(self, answered: Iterable[tuple[str, str]]) -> None:
+        """Give an agent's documents for a query to its repeats, if the tables name none for them."""
+        repeats = [key for key in answered if repeat_of(key[1])[1] > 1]
+        if not repeats or SHARED in self._agents:
+            return
+        by_answer: defaultdict[tuple[str, str], list[Retrieved]] = defaultdict(list)
+        for entry in self._entries.values():
+            by_answer[entry.query_id, entry.agent].append(entry)
+        for query_id, agent in repeats:
+            if (query_id, agent) not in by_answer:
+                for entry in by_answer.get((query_id, repeat_of(agent)[0]), ()):
+                    self._entries[query_id, entry.doc_id, agent] = replace(entry, agent=agent)
 
     def retrieved(self, queries: Iterable[str]) -> dict[str, tuple[Retrieved, ...]]:
         by_query: defaultdict[str, list[Retrieved]] = defaultdict(list)
@@ -377,8 +411,8 @@ def _require_columns(columns: Columns, sources: Sequence[RowSource]) -> None:
     if any(not isinstance(source, Rows) and known_format(source) is None for source in sources):
         return  # TREC topics have no header to check
     table_columns = dict.fromkeys(name for source in sources for name in columns_of(source))
-    for ours, theirs in columns.items():
-        if theirs is not None and theirs not in table_columns:
+    for ours, theirs in ((ours, each) for ours, named in columns.items() for each in names_of(named)):
+        if theirs not in table_columns:
             near = difflib.get_close_matches(theirs, table_columns, n=1)
             hint = f"; is it {near[0]!r}?" if near else f"; found {shortened(table_columns)}"
             raise InputError(f"columns: {ours}: no table has a column {theirs!r}{hint}")
@@ -419,6 +453,9 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     for record in records:
+        if record.row.form and record.query_id and not record.query:
+            how = "data: {queries: FILE, answers: ...}"
+            raise record.row.error(f"{record.row.form} has no texts of queries; name a table of them in YAML: {how}")
         if "query" not in record.row.values and not record.query:
             raise ANSWERS.missing(record.row.path, "query", record.row.values, record.row.line, chosen=True)
         if not record.query:
@@ -460,9 +497,77 @@ def _require_shared_ids(records: Sequence[AnswerRecord]) -> None:
             )
 
 
+def _with_repeats(records: Sequence[AnswerRecord]) -> tuple[list[AnswerRecord], dict[str, int], list[str]]:
+    """Number the answers of an agent that answers a query several times, see ``repeat_of``.
+
+    The column ``repeat`` numbers them, its values in sorted order; without it, the order of the rows. Also returns the
+    number of each value, and a note.
+    """
+    if len({(record.query_id, record.agent) for record in records}) == len(records):
+        return list(records), {}, []
+    answers: defaultdict[tuple[str, str], list[AnswerRecord]] = defaultdict(list)
+    for record in records:
+        answers[record.query_id, record.agent].append(record)
+    several = [group for group in answers.values() if len(group) > 1]
+    named = all(len({record.repeat for record in group}) == len(group) for group in several)
+    if not named:
+        _require_repeats(several, records)
+    values = sorted({record.repeat for record in records}, key=_in_numbers)
+    most = max(map(len, several))
+    numbers = {value: number for number, value in enumerate(values, start=1)} if len(values) <= most else {}
+    numbered: dict[int, int] = {}
+    for group in answers.values():
+        ordered = sorted(group, key=lambda record: _in_numbers(record.repeat)) if named else group
+        for place, record in enumerate(ordered, start=1):
+            numbered[id(record)] = numbers.get(record.repeat, place) if named else place
+    agents = sorted({group[0].agent for group in several})
+    how = "by column 'repeat'" if named else "in the order of the rows"
+    note = f"{listed(agents, _AGENTS)} answered up to {most} times per query: read as repeats 1 to {most}, {how}"
+    return [_as_repeat(record, numbered[id(record)]) for record in records], numbers, [note]
+
+
+def _as_repeat(record: AnswerRecord, number: int) -> AnswerRecord:
+    return record if number == 1 else replace(record, agent=repeat_name(record.agent, number))
+
+
+_AGENTS: Final = 5
+
+
+def _in_numbers(value: str) -> tuple[float, str]:
+    try:
+        return float(value or 1), value  # without a value it is the first
+    except ValueError:
+        return math.inf, value
+
+
+def _require_repeats(several: Sequence[Sequence[AnswerRecord]], records: Sequence[AnswerRecord]) -> None:
+    """Raise an error if several answers of an agent to a query are probably no repeats but a mistake."""
+    same_texts = all(len({record.answer for record in group}) == 1 for group in several)
+    for first, *others in several:
+        for record in others:
+            by_passage = not record.named and any(name in record.row.values for name in PASSAGE_NAMES)
+            if (
+                same_texts
+                or by_passage
+                or record.repeat
+                or record.row.path != first.row.path
+                or _misnamed(record, records)
+            ):
+                raise record.row.error(
+                    f"a second answer by {record.agent!r}, see {first.row.place}"
+                    f"{_duplicate_advice(record, first.row, records)}",
+                    record.query or record.query_id,
+                )
+
+
+def _misnamed(record: AnswerRecord, records: Sequence[AnswerRecord]) -> bool:
+    """Whether a column that is not called so probably names the agents."""
+    same_file = [one for one in records if one.row.path == record.row.path]
+    return not record.named and bool(_likely_agent_column(same_file))
+
+
 def _answers_of(records: Sequence[AnswerRecord]) -> dict[tuple[str, str], Answer]:
     answers: dict[tuple[str, str], Answer] = {}
-    places: dict[tuple[str, str], AnswerRecord] = {}
     spelt: dict[str, str] = {}
     known: set[str] = set()
     for record in records:
@@ -470,14 +575,9 @@ def _answers_of(records: Sequence[AnswerRecord]) -> dict[tuple[str, str], Answer
         if agent not in known and (problem := spelling_problem("agents", agent, spelt)):
             raise row.error(problem)
         known.add(agent)
-        if (query_id, agent) in answers:
-            first = places[query_id, agent].row
-            raise row.error(
-                f"a second answer by {agent!r}, see {first.place}{_duplicate_advice(record, first, records)}",
-                record.query or query_id,
-            )
+        if (query_id, agent) in answers:  # named both by the column 'repeat' and like a repeat
+            raise row.error(f"a second answer by {agent!r}; remove one", record.query or query_id)
         answers[query_id, agent] = Answer(query_id, agent, record.answer, record.metadata)
-        places[query_id, agent] = record
     return answers
 
 
@@ -502,8 +602,11 @@ def _duplicate_advice(record: AnswerRecord, first: Row, records: Sequence[Answer
         column = _likely_agent_column([one for one in records if one.row.path == record.row.path])
         return f"; remove one, or name the agents' column: {how_to_name('agent', column or 'NAME')}"
     if first.path != record.row.path:
-        return f"; remove one, or if each file is one agent: {how_to_name('agent', 'null')}"
-    return "; remove one"
+        return (
+            f"; remove one, or if each file is one agent: {how_to_name('agent', 'null')}; or number repeats by a "
+            "column 'repeat'"
+        )
+    return "; remove one, or number repeats by a column 'repeat'"
 
 
 _REPEATS: Final = re.compile(
@@ -583,7 +686,6 @@ def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
         yield record.row, Answer(query_id, record.agent, record.answer, record.metadata)
 
 
-def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:
+def _document_row(entry: Retrieved, document: Document, agent: Mapping[str, Cell]) -> dict[str, Cell]:
     row: dict[str, Cell] = {**document.metadata, "qid": entry.query_id, "did": entry.doc_id, "document": document.text}
-    agent: dict[str, Cell] = {} if entry.agent == SHARED else {"agent": entry.agent}
-    return row | agent | {"rank": entry.rank, "score": entry.score}
+    return {**row, **agent, "rank": entry.rank, "score": entry.score}

@@ -85,6 +85,7 @@ class TaskForm(Struct, frozen=True):
 
     Attributes:
         view: name of the page in its URL.
+        guide, unsure: what to look at and what does not count; and what to do when unsure.
         thing, things, done: words for the judged item, for several items, and for the state of a finished task.
         missing: message if there is nothing to review yet.
         choices: function that returns the choices for a tournament, in the order of their keyboard shortcuts.
@@ -95,6 +96,7 @@ class TaskForm(Struct, frozen=True):
 
     view: str
     question: str
+    guide: str
     thing: str
     things: str
     done: str
@@ -103,6 +105,7 @@ class TaskForm(Struct, frozen=True):
     row: str = ""
     rows: Callable[[StoredSettings], Mapping[str, FormRow]] | None = None
     names: Sequence[str] = ()
+    unsure: str = "If you hesitate between two, take the lower."
 
 
 _DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")
@@ -279,11 +282,12 @@ def _answer(query_id: str, agent: str, data: Dataset) -> str | None:
 
 SUPPORT: Final = {Support.FULL: 2.0, Support.PARTIAL: 1.0, Support.NONE: 0.0}
 SUPPORT_WORDS: Final = {2.0: "support", 1.0: "partial support", 0.0: "no support"}
+_STATES: Final = {Support.FULL: "States it", Support.PARTIAL: "States a part", Support.NONE: "Does not state it"}
 
 
 def _scale(settings: StoredSettings) -> Sequence[Choice]:
     scale = {} if settings.retrieval is None else {label: word for word, label in settings.retrieval.scale.items()}
-    ends = {} if not scale else {min(scale): "not relevant at all", max(scale): "all one could wish for"}
+    ends = {} if not scale else {min(scale): "not relevant", max(scale): "fully relevant"}
     return [
         Choice(label, str(label), _digit(label), ends.get(label, "") if word == str(label) else word)
         for label, word in sorted(scale.items())
@@ -309,7 +313,7 @@ def _rubric(settings: StoredSettings) -> Mapping[str, FormRow]:
 def _assignments(settings: StoredSettings) -> Sequence[Choice]:
     assert settings.nuggets is not None
     offered = [label for label in Support if settings.nuggets.assign.grades == 3 or label is not Support.PARTIAL]
-    return [Choice(label, SUPPORT_WORDS[SUPPORT[label]], str(number)) for number, label in enumerate(offered, start=1)]
+    return [Choice(label, _STATES[label], str(number)) for number, label in enumerate(offered, start=1)]
 
 
 def _digit(value: int) -> str | None:
@@ -330,13 +334,15 @@ VERDICT: Final = _Games(
     form=TaskForm(
         "vote",
         "Which answer is better for the person who asked?",
+        "Read both answers whole. What is correct and complete counts; length, style and order do not.",
         *("answer", "queries", "voted on"),
         "No game has a verdict yet.",
         lambda _: [
-            Choice(Verdict.A, "Answer 1", "1"),
-            Choice(Verdict.B, "Answer 2", "2"),
-            Choice(Verdict.TIE, "Tie", "3"),
+            Choice(Verdict.A, "Answer 1 is better", "1"),
+            Choice(Verdict.B, "Answer 2 is better", "2"),
+            Choice(Verdict.TIE, "Neither is better", "3"),
         ],
+        unsure="If you cannot tell, neither is better.",
     ),
 )
 RELEVANCE: Final = JudgedKind(
@@ -351,6 +357,7 @@ RELEVANCE: Final = JudgedKind(
     form=TaskForm(
         "label",
         "How relevant is the document?",
+        "Look for what the document says on the query, anywhere in it; its length, style and source do not count.",
         *("document", "documents", "labelled"),
         "No document has a label yet.",
         _scale,
@@ -368,7 +375,8 @@ CRITERIA: Final = _Grades(
     means=ItemMeans((-2, -1)),
     form=TaskForm(
         "grade",
-        "How good is the answer by each criterion?",
+        "How well does the answer meet each criterion?",
+        "Grade one criterion at a time; length and style count only where a criterion names them.",
         *("answer", "answers", "graded"),
         "No answer has a grade yet.",
         _grades,
@@ -391,11 +399,13 @@ NUGGETS: Final = _Nuggets(
     means=ItemMeans((-2,), (0.0, 2.0)),
     form=TaskForm(
         "assess",
-        "Which facts does the answer state, true or not?",
+        "Does the answer state the fact?",
+        "Other words for the same fact count; whether it is true, and the answer's length and style, do not.",
         *("answer", "answers", "assessed"),
         "There are no nuggets yet.",
         _assignments,
         "Nugget",
+        unsure="If you cannot tell, it does not state it.",
     ),
 )
 FLAG: Final = _Flags(name="flag", level="", columns=("agent_a", "agent_b"), column="comment")

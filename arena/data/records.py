@@ -29,9 +29,9 @@ from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, tab
 from retrieval_eval.data.table_spec import Columns, TableSpec, folded, spellings
 from retrieval_eval.data.tables import read_rows
 
-COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
+COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference", "repeat")
 """The columns that become fields of an ``AnswerRecord``; all other columns become metadata of the answer."""
-ANSWERS: Final = TableSpec((*COLUMNS, "messages", "error"), ("answer",), kept=True)
+ANSWERS: Final = TableSpec((*COLUMNS, "messages", "error"), ("answer",), kept=True, named_by={"answer": "agent"})
 _PASSAGE_SPEC: Final = TableSpec(("did", "document"))
 _NESTED: Final = 200
 _HEADER_ROWS: Final = 100
@@ -55,6 +55,7 @@ class AnswerRecord(Struct, frozen=True):
         metadata: the values of all other columns that have a value, as text.
         form: the format of the file, such as ``promptfoo``; ``""`` for a plain table.
         failure: the error in a row without an answer, else ``""``; the answer counts as missing, not as empty.
+        repeat: the value of the column ``repeat``, ``""`` without one.
     """
 
     row: Row
@@ -68,6 +69,7 @@ class AnswerRecord(Struct, frozen=True):
     metadata: Mapping[str, str]
     form: str = ""
     failure: str = ""
+    repeat: str = ""
 
 
 def sources_of(sources: Sources) -> list[RowSource]:
@@ -115,7 +117,7 @@ def _first_record(path: Path | str) -> Mapping[str, Cell]:
     return {} if table_format(path) in {"csv", "tsv"} else next(read_rows(path)).values
 
 
-_PASSAGE: Final = ("document", *spellings("document"), "context")
+PASSAGE_NAMES: Final = ("document", *spellings("document"), "context")
 """Names of the column with the passage's text, in tables that have one row for each passage of an answer."""
 
 
@@ -124,15 +126,15 @@ def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
 
     In such tables, the first row of an answer, or each of its rows, has the answer's text.
     """
-    first_records: dict[tuple[str, str], AnswerRecord] = {}
+    first_records: dict[tuple[str, ...], AnswerRecord] = {}
     for record in records:
-        first_records.setdefault((record.query_id or record.query, record.agent), record)
-    column = next((name for name in _PASSAGE if all(name in record.row.values for record in records)), None)
+        first_records.setdefault(_answer_of(record), record)
+    column = next((name for name in PASSAGE_NAMES if all(name in record.row.values for record in records)), None)
     if column is None or len(first_records) == len(records) or any(record.passages for record in records):
         return records
-    passages: dict[tuple[str, str], dict[str, Document]] = {key: {} for key in first_records}
+    passages: dict[tuple[str, ...], dict[str, Document]] = {key: {} for key in first_records}
     for record in records:
-        key, text = (record.query_id or record.query, record.agent), record.row.text(column)
+        key, text = _answer_of(record), record.row.text(column)
         if text in passages[key] or (record.answer.strip() and record.answer != first_records[key].answer):
             return records
         passages[key][text] = Document(id_of_text("d", text), text)
@@ -148,6 +150,10 @@ def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
         )
         for key, record in first_records.items()
     ]
+
+
+def _answer_of(record: AnswerRecord) -> tuple[str, ...]:
+    return record.query_id or record.query, record.agent, record.repeat
 
 
 def columns_of(source: RowSource) -> Iterator[str]:
@@ -194,34 +200,6 @@ def _split_passages(row: Row) -> Row:
     return replace(row, values={**row.values, "passages": re.split(r"(?<! )\|(?! )", cell)})
 
 
-_TEXT_PATHS: Final = (
-    ("completion",),
-    ("choices", 0, "message", "content"),
-    ("body", "choices", 0, "message", "content"),
-    ("body", "output", 0, "content", 0, "text"),
-    ("output", 0, "content", 0, "text"),
-    ("message", "content"),
-    *((name,) for name in ("content", "text", "output_text", "output", "answer", "response", "result", "value")),
-    (0, "content"),
-    (0, "text"),
-)
-"""Paths to the text in answers that are JSON objects, as Inspect, OpenAI's batches and LangChain write them."""
-
-
-def _path_of_text(answer: Cell) -> str:
-    for path in _TEXT_PATHS:
-        value: Any = answer
-        for step in path:
-            fits = isinstance(value, list) if isinstance(step, int) else isinstance(value, dict)
-            value = (value[step : step + 1] or [None])[0] if fits and isinstance(step, int) else value
-            value = value.get(step) if fits and isinstance(value, dict) and isinstance(step, str) else value
-            if not fits:
-                value = None
-        if isinstance(value, str):
-            return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
-    return ""
-
-
 _STATUS: Final = ("status", "status_code", "http_status")
 _BAD_STATUS: Final = re.compile(r"(?:HTTP )?[45]\d\d(?:\.0)?|error|failed|failure|time[d_ ]*out", re.IGNORECASE)
 _NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", "no", "ok", "[]", "{}"))
@@ -244,9 +222,7 @@ def _record(row: Row, name: str, form: str) -> AnswerRecord:
         raise ANSWERS.missing(row.path, "answer", row.values, row.line, chosen=True)
     if isinstance(nested := row.values.get("answer"), list | dict):
         kind = "a list" if isinstance(nested, list) else "an object"
-        path = _path_of_text(nested)
-        advice = f"its text is {path!r}: write a table with that as 'answer'" if path else "join it"
-        raise row.error(f"the answer is {kind}; a judge reads one text: {advice}", cell_text(nested)[:_NESTED])
+        raise row.error(f"the answer is {kind}; a judge reads one text: join it", cell_text(nested)[:_NESTED])
     if row.values.get("citations") and (cited := row.listed("citations")) is not None:
         row = replace(row, values={**row.values, "citations": cited})
     query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
@@ -263,6 +239,7 @@ def _record(row: Row, name: str, form: str) -> AnswerRecord:
         row.others(COLUMNS),
         form,
         failure,
+        row.text("repeat").strip(),
     )
 
 
@@ -336,8 +313,9 @@ _ASSERTED: Final = 1
 
 def _flattened(row: Row) -> dict[str, Cell]:
     """Convert a promptfoo result to the cells of one row: its variables, output, error, latency and cost."""
-    values, variables = row.values, row.values["vars"]
-    assert isinstance(variables, dict)
+    values, variables = row.values, row.values.get("vars")
+    if not isinstance(variables, dict):
+        raise row.error("promptfoo's 'vars' must be an object", row.text("vars")[:_NESTED])
     response = values.get("response")
     response = response if isinstance(response, dict) else {"output": response}
     output, inner = response.get("output"), response.get("metadata")
@@ -346,6 +324,7 @@ def _flattened(row: Row) -> dict[str, Cell]:
     flat |= output if isinstance(output, dict) else {"answer": output}
     if values.get("failureReason") != _ASSERTED:
         flat["error"] = values.get("error") or response.get("error")
+    flat |= {name: values[name] for name in ("score", "namedScores") if values.get(name) not in (None, {})}
     latency = values.get("latencyMs")
     flat |= {"latency_s": latency / 1000} if isinstance(latency, int | float) else {}
     flat |= {"cost_usd": values["cost"]} if isinstance(values.get("cost"), int | float) else {}

@@ -106,7 +106,7 @@ def trace_rows(source: Path | str | Rows) -> list[Row] | None:
     """
     path = Path(str(source))
     try:
-        objects = _objects(path) if not isinstance(source, Rows) else map(_numbered, read_rows(source))
+        objects = _objects(path) if not isinstance(source, Rows) else map(_numbered, read_rows(source, raw=True))
         first = next(objects, None)
     except DataError:  # reading it as a table reports the error
         return None
@@ -132,7 +132,7 @@ def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
     """Yield the JSON objects in a file, each with its line, or its position from 1 if the file is one JSON list."""
     kind = known_format(path)
     if kind not in {"json", "jsonl"}:
-        yield from map(_numbered, read_rows(path))
+        yield from map(_numbered, read_rows(path, raw=True))
         return
     if kind == "json":
         whole = read_json(path)

@@ -14,7 +14,10 @@ from judges.types import Verdict
 from retrieval_eval.data.table_spec import TableSpec, folded, spellings
 
 VERDICTS: Final = TableSpec(
-    ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "reason", "p_a", "p_b", "p_tie"),
+    (
+        *("qid", "agent_a", "agent_b", "verdict", "winner_ab", "winner_ba", "judge", "order", "reason"),
+        *("p_a", "p_b", "p_tie", "weight"),
+    ),
     ("agent_a", "agent_b"),
     {
         # A query's text identifies it better than a column 'id', which may only number the rows.
@@ -24,6 +27,7 @@ VERDICTS: Final = TableSpec(
         "verdict": (*spellings("verdict"), "answer"),  # RAGElo writes 'answer'
     },
     option=True,
+    named_by={"verdict": "judge"},
 )
 """Columns of a table of verdicts. Verdicts are in one column, in two (``BOTH_ORDERS``), or given as probabilities."""
 BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
@@ -36,10 +40,15 @@ _COLUMN_WORDS: Final = {
     if name.endswith(("_a", "_b", "_1", "_2"))
 }
 """The verdict for a cell that names the winner by the name of the agent's column, such as ``model_a``."""
-_PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
-_BOTH: Final = {"bothbad": "both_bad", "tiebothbad": "both_bad", "bothgood": "both_good", "tiebothgood": "both_good"}
-"""Words for a tie that also rate both answers; in lower case, without spaces, brackets, ``_`` and ``-``."""
-_TIES: Final = {"tie", "draw", "c", "n", "tie (inconsistent)", "inconsistent"}
+_PLACE_WORDS: Final = {
+    **dict.fromkeys(("left", "leftvote", "first"), Verdict.A),
+    **dict.fromkeys(("right", "rightvote", "second"), Verdict.B),
+}
+_BOTH: Final = re.compile(r"(?:tie)?(?:both(?:are)?(bad|poor|wrong|good|great|correct)|neither|none)(?:vote)?")
+"""Matches a tie that also rates both answers; in lower case, without spaces, brackets and other signs."""
+_STRENGTH: Final = re.compile(r"\[*\s*([ab])\s*(>>?|<<?|=)\s*([ab])\s*\]*")
+"""Matches the verdicts of Arena-Hard, such as ``A>>B`` and ``[[A=B]]``; in lower case."""
+_TIES: Final = {"tie", "tievote", "draw", "c", "n", "tie (inconsistent)", "inconsistent"}
 _RANGE: Final = re.compile(r"(-?[0-9.]+)\.\.(-?[0-9.]+)")
 _OPTION: Final = "--value"
 
@@ -105,7 +114,16 @@ def number_in(text: str) -> float:
 
 def both(text: str) -> str | None:
     """``both_bad`` or ``both_good`` if a cell's text is a tie that rates both answers, else ``None``."""
-    return _BOTH.get(re.sub(r"[\s_()-]", "", text.casefold()))
+    match = _BOTH.fullmatch(re.sub(r"[\s_()/.,:-]", "", text.casefold()))
+    if match is None:
+        return None
+    return "both_good" if match[1] in {"good", "great", "correct"} else "both_bad"
+
+
+def is_strong(text: str) -> bool:
+    """Whether a verdict says that an answer is much better, as ``A>>B`` does."""
+    match = _STRENGTH.fullmatch(text.casefold())
+    return match is not None and len(match[2]) == 2
 
 
 def side_of(text: str, column: str, *, swapped: bool) -> Verdict | None:
@@ -121,6 +139,9 @@ def side_of(text: str, column: str, *, swapped: bool) -> Verdict | None:
     word = text.casefold()
     if (number := number_in(word)) in {1, 2}:  # pandas writes 1 as 1.0 in a column with gaps
         word = f"{number:.0f}"
+    if (strength := _STRENGTH.fullmatch(word)) is not None:
+        first, sign, second = strength.groups()
+        word = "tie" if sign == "=" or first == second else first if sign[0] == ">" else second
     if word in _TIES or both(word) is not None:
         return Verdict.TIE
     side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(folded(word))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -14,16 +14,27 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.data.verdict_words import BOTH_ORDERS, VERDICTS, Coding, are_numbers, both, number_in, problem_of, side_of
+from arena.data.rankings import RANKINGS, Tiers, games_of_rankings, is_ranked
+from arena.data.verdict_words import (
+    BOTH_ORDERS,
+    VERDICTS,
+    Coding,
+    are_numbers,
+    both,
+    is_strong,
+    number_in,
+    problem_of,
+    side_of,
+)
 from arena.present.numbers import counted
-from arena.ratings.games import GameVerdict, VerdictTable
+from arena.ratings.games import GameVerdict, VerdictTable, without_repeats
 from arena.ratings.pairs import ROUNDING
 from judges.errors import DataError
 from judges.types import GAME_OUTCOMES, Verdict
 from retrieval_eval.data.columns import Texts, TextSource, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
 from retrieval_eval.data.rows import EMPTY, Cell, Row, name_problem, spelling_problem
-from retrieval_eval.data.table_spec import SHOWN_SWAPPED, TableSpec, say_read
+from retrieval_eval.data.table_spec import SHOWN_SWAPPED, Columns, TableSpec, Wide, say_read
 from retrieval_eval.data.tables import read_columns, write_rows
 from retrieval_eval.stats import Bools, Floats, Int32s
 
@@ -38,6 +49,7 @@ _NONE: Final = 9
 _ROUNDING: Final = 0.01
 """How far the sum of a verdict's probabilities may be from 1, because they are rounded."""
 _NO_VERDICT: Final = {"", "error", "nan"}
+_TRUE: Final = {"true": "1", "false": "0"}
 
 
 class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
@@ -56,7 +68,10 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         conflicts: number of games with different verdicts in rows that are otherwise equal, except for ``reason``.
         order_assumed: number of verdicts if there is no column ``order``; agent_a is assumed to have been shown first.
         both_bad, both_good: number of ties that also rate both answers as bad, or as good.
+        strong: number of verdicts that call an answer much better, such as ``A>>B``; they count like others.
         called: ragleague's name for each column of the file.
+        form: the other tool's format of the file, ``""`` for a plain table.
+        rankings: the rankings whose pairs are the games, if the file has rankings.
     """
 
     source: TextSource
@@ -73,15 +88,18 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     order_assumed: int = 0
     both_bad: int = 0
     both_good: int = 0
+    strong: int = 0
     called: Mapping[str, str] = {}
+    form: str = ""
+    rankings: Sequence[Tiers] = ()
 
     def say(self, used: Collection[str] = ()) -> None:
         """Log which columns of the file were read; ``used`` names the extra columns that the caller reads."""
-        known = {*VERDICTS.columns, *BOTH_ORDERS, CONVERSATION, *used}
-        ties = {"both bad": self.both_bad, "both good": self.both_good}
+        known = {*VERDICTS.columns, *RANKINGS.columns, CONVERSATION, *used}
+        ties = {"both bad": self.both_bad, "both good": self.both_good, "much better, counted as better": self.strong}
         rated_ties = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
         numbers = f"{counted(self.rows, 'row')}, {counted(len(self.table), 'verdict')}{rated_ties}"
-        say_read(self.path, self.called, known, numbers)
+        say_read(self.path, self.called, known, numbers, self.form)
 
     @property
     def path(self) -> Path:
@@ -132,7 +150,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 def read_verdicts(
     source: TextSource,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     values: Mapping[str, str] | None = None,
     skip_empty: bool = False,
     skip_self_play: bool = False,
@@ -172,7 +190,7 @@ def read_verdicts(
         preferences: also read probabilities.
     """
     path = Path(str(source))
-    if unknown := (columns or {}).keys() - set(VERDICTS.columns):
+    if unknown := (columns or {}).keys() - {*VERDICTS.columns, *RANKINGS.columns}:
         raise DataError(
             path,
             f"ragleague has no such column for verdicts; choose from {', '.join(VERDICTS.columns)}",
@@ -180,9 +198,20 @@ def read_verdicts(
         )
     read, faults, size, coding = [], _Faults(), 0, Coding.of(values or {})
     called: dict[str, str] = {}
-    for rows in read_text_columns(source):
-        layout = _Layout.of(path, rows, columns or {}, coding, preferences=preferences)
-        called |= layout.called
+    forms: dict[str, None] = {}
+    rankings: list[Tiers] = []
+    wide = VERDICTS.wide(columns)
+    for rows in read_text_columns(source) if wide is None else _long(path, read_text_columns(source), wide):
+        if not VERDICTS.has_all(rows.columns, columns) and is_ranked(rows.columns, columns or {}):
+            called |= RANKINGS.named(rows.columns, columns)
+            rows, ranked = games_of_rankings(source, rows, columns or {})  # noqa: PLW2901
+            rankings += ranked
+            columns = {}
+        forms[rows.form] = None
+        layout = _Layout.of(
+            path, rows, columns or {} if wide is None else wide.columns, coding, preferences=preferences
+        )
+        called |= {} if rankings else layout.called
         read.append(_games(rows, layout, faults, skip_empty=skip_empty, skip_self_play=skip_self_play))
         size += rows.places.size
     faults.raise_first(source)
@@ -194,14 +223,19 @@ def read_verdicts(
             path,
             f"{without:,} of {games.places.size:,} verdicts have no query id; give all verdicts a query id, or none",
         )
-    agents, (first, second) = in_order(games.first, games.second)
+    names, (first, second) = in_order(games.first, games.second)
+    agents, first, second, repeat = without_repeats(names, first, second)
+    if repeat is None and (column := games.further.get("repeat")) is not None:
+        repeat = column.codes + np.int32(1)
     _require_one_spelling(source, agents, first, second, games.places)
     judges, (judge,) = in_order(games.judge)
     queries, query = None, None
     if games.query is not None:
         queries, (query,) = in_order(games.query)
     preference = None if np.isnan(games.preference).all() else games.preference
-    table = VerdictTable(agents, first, second, games.outcome, queries, query, judges, judge, preference)
+    weight = None if (games.weight == 1).all() else games.weight
+    verdicts = agents, first, second, games.outcome, queries, query, judges, judge, preference
+    table = VerdictTable(*verdicts, weight=weight, repeat=repeat)
     duplicates, conflicts = _repeats(table, [column for name, column in games.further.items() if name != "reason"])
     return ImportedVerdicts(
         source,
@@ -214,6 +248,8 @@ def read_verdicts(
         duplicates=duplicates,
         conflicts=conflicts,
         called=called,
+        form=", ".join(filter(None, forms)),
+        rankings=rankings,
         **games.counts,
     )
 
@@ -271,26 +307,31 @@ class _Layout(Struct, frozen=True):
     """The file's columns of the probabilities p_a, p_b and p_tie; empty if probabilities are not read."""
     called: Mapping[str, str]
     coding: Coding
+    one_hot: bool = False
+    """Whether the columns of probabilities are 1 for the winner and 0 for others."""
 
     @staticmethod
-    def of(path: Path, rows: TextTable, columns: Mapping[str, str], coding: Coding, *, preferences: bool) -> _Layout:
+    def of(path: Path, rows: TextTable, columns: Columns, coding: Coding, *, preferences: bool) -> _Layout:
         header = list(rows.columns)
         for column in columns.values():
-            if column not in header:
+            if isinstance(column, str) and column not in header:
                 raise VERDICTS.missing(path, column, header, rows.line)
         called = VERDICTS.checked(path, header, columns, line=rows.line)
         ours = {name: theirs for theirs, name in called.items() if name in VERDICTS.columns}
-        shares = [ours.get(name) for name in ("p_a", "p_b", "p_tie")] if preferences else []
+        both = not preferences and set(BOTH_ORDERS) <= set(ours) and ("verdict" not in ours or "winner_ab" in columns)
+        one_hot = not preferences and not both and "verdict" not in ours and {"p_a", "p_b"} <= set(ours)
+        shares = [ours.get(name) for name in ("p_a", "p_b", "p_tie")] if preferences or one_hot else []
+        if half := {*BOTH_ORDERS} & set(columns) and {*BOTH_ORDERS} - set(ours):
+            raise VERDICTS.missing(path, min(half), header, rows.line, chosen=True)
         if preferences and "p_a" not in ours and ours.get("verdict") != "preference":
             raise VERDICTS.missing(path, "p_a", header, rows.line)
-        both = "verdict" not in ours and set(BOTH_ORDERS) <= set(header) and not preferences
         if "verdict" not in ours and not both and not any(shares):
             raise VERDICTS.missing(path, "verdict", header, rows.line, chosen=True)
-        verdicts = BOTH_ORDERS if both else (ours.get("verdict") or ours["p_a"],)
+        verdicts = [ours[name] for name in BOTH_ORDERS] if both else (ours.get("verdict") or ours["p_a"],)
         order = None if both else ours.get("order")
-        used = {order, *verdicts, *(ours.get(name) for name in ("qid", "agent_a", "agent_b", "judge"))}
+        used = {order, *verdicts, *(ours.get(name) for name in ("qid", "agent_a", "agent_b", "judge", "weight"))}
         extras = {"reason" if called[name] == "reason" else name: name for name in header if name not in used}
-        return _Layout(ours, verdicts, order, extras, shares, called, coding)
+        return _Layout(ours, verdicts, order, extras, shares, called, coding, one_hot)
 
 
 class _Faults:
@@ -330,6 +371,7 @@ class _Games(NamedTuple):
     places: NDArray[np.int64]
     swapped: Bools
     order_known: Bools
+    weight: Floats
     further: Mapping[str, Texts]
     counts: Counter[str]
 
@@ -377,6 +419,7 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
         rows.places[row],
         b_first,
         order_known[row],
+        _weights(rows, layout, faults)[row],
         {name: rows.columns[column].of(row) for name, column in layout.extras.items()},
         Counter(
             skipped=int(empty.sum()),
@@ -384,8 +427,36 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
             order_assumed=row.size if layout.order is None and len(layout.verdicts) == 1 else 0,
             both_bad=sum(int(column.both_bad.sum()) for column in verdict_columns),
             both_good=sum(int(column.both_good.sum()) for column in verdict_columns),
+            strong=sum(int(column.strong.sum()) for column in verdict_columns),
         ),
     )
+
+
+def _weights(rows: TextTable, layout: _Layout, faults: _Faults) -> Floats:
+    if "weight" not in layout.ours:
+        return np.ones(rows.places.size)
+    texts = _stripped(rows.columns[layout.ours["weight"]])
+    numbers = texts.mapped(number_in, np.float64)
+    problem = f"{layout.ours['weight']!r} must be a number of games above 0; or --column weight= to use no weights"
+    faults.add(~((numbers > 0) & np.isfinite(numbers)), rows.places, problem, texts)
+    return numbers
+
+
+def _long(path: Path, tables: Sequence[TextTable], wide: Wide) -> Iterator[TextTable]:
+    """The tables with one column of verdicts in place of one for each judge; empty cells are nobody's verdict."""
+    header = dict.fromkeys(name for table in tables for name in table.columns)
+    if missing := [name for name in wide.theirs if name not in header]:
+        raise VERDICTS.missing(path, missing[0], header)
+    for table in tables:
+        for name in wide.theirs:
+            if name not in table.columns:
+                continue
+            rest = {key: column for key, column in table.columns.items() if key not in {*wide.theirs, wide.named_by}}
+            filled = np.flatnonzero(table.columns[name].mapped(lambda text: bool((text or "").strip())))
+            names = Texts([name], np.zeros(table.places.size, np.int32))
+            cells = {**rest, wide.ours: table.columns[name], wide.named_by: names}
+            columns = {key: column.of(filled) for key, column in cells.items()}
+            yield TextTable(columns, table.places[filled], table.line, wide.form)
 
 
 def _concatenated(parts: Sequence[_Games]) -> _Games:
@@ -414,6 +485,8 @@ def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
     parts = [(table.a, len(table.agents)), (table.b, len(table.agents)), (table.judge, len(table.judges))]
     if table.query is not None and table.queries is not None:
         parts.append((table.query, len(table.queries)))
+    if table.repeat is not None:
+        parts.append((table.repeat, int(table.repeat.max(initial=0)) + 1))
     for codes, size in [*parts, *((column.codes, len(column.names)) for column in further)]:
         if limit * size > 2**60:
             unique_keys, key = np.unique(key, return_inverse=True)
@@ -446,6 +519,7 @@ class _Verdicts(NamedTuple):
     preference: Floats
     both_bad: Bools
     both_good: Bools
+    strong: Bools
 
 
 class _Cells(Struct, frozen=True, eq=False):
@@ -460,11 +534,14 @@ class _Cells(Struct, frozen=True, eq=False):
 
     def verdicts(self, column: str, swapped: Bools) -> _Verdicts:
         """Parse the verdicts in a column; empty cells become ``_NONE``."""
-        if column == BOTH_ORDERS[1]:
+        if self._place(column) == BOTH_ORDERS[1]:
             swapped = np.ones_like(swapped)
         texts = self._coded(column)
         filled = ~texts.mapped(lambda text: text.casefold() in _NO_VERDICT)
         preference = self._preferences(column, texts, filled)
+        if self.layout.one_hot and not np.isin(preference[filled], (0.0, 0.5, 1.0)).all():
+            problem = f"{column!r} is a probability and no winner; say --set preferences=soft, or name the verdict"
+            self.faults.add(filled & ~np.isin(preference, (0.0, 0.5, 1.0)), self.rows.places, problem, texts)
         if column in self.layout.shares:
             outcome = np.where(filled, np.nan_to_num(np.sign(preference - 0.5)), _NONE).astype(np.int8)
         else:
@@ -472,8 +549,15 @@ class _Cells(Struct, frozen=True, eq=False):
         shown = np.where(swapped & filled, -outcome, outcome).astype(np.int8)
         bad = filled & texts.mapped(lambda text: both(text) == "both_bad")
         good = filled & texts.mapped(lambda text: both(text) == "both_good")
+        strong = filled & texts.mapped(is_strong)
+        preference = np.full(filled.size, np.nan) if self.layout.one_hot else preference
         preference = np.where(swapped, 1 - preference, preference)
-        return _Verdicts(shown, swapped, preference, bad, good)
+        return _Verdicts(shown, swapped, preference, bad, good, strong)
+
+    def _place(self, column: str) -> str:
+        """``winner_ab`` or ``winner_ba`` if a column is one of them or the user calls it so, else its name."""
+        called = self.layout.called[column]
+        return called if called in BOTH_ORDERS else column
 
     def _coded(self, column: str) -> Texts:
         """The texts in a column; words and numbers to which the user gave verdicts are replaced by these."""
@@ -488,7 +572,8 @@ class _Cells(Struct, frozen=True, eq=False):
         """Outcome of each row: 1 if agent_a wins, -1 if agent_b wins, 0 for a tie, ``_NONE`` for an empty cell."""
         number = {name: at for at, name in enumerate(self.agents)}
         self._require_no_zero(column, texts, filled)
-        sides = [[_side(str(text), column, swapped=b_first) for text in texts.names] for b_first in (False, True)]
+        place = self._place(column)
+        sides = [[_side(str(text), place, swapped=b_first) for text in texts.names] for b_first in (False, True)]
         by_word = np.array(sides, np.int8)[swapped.astype(np.int8), texts.codes]
         named = texts.mapped(lambda text: number.get(text, -1), np.int32)
         by_name = np.select([named == self.a, named == self.b], [1, -1], _NONE)
@@ -525,6 +610,7 @@ class _Cells(Struct, frozen=True, eq=False):
         if wrong.any():
             problem = f"the probabilities of a verdict must sum to 1, not {total[wrong.argmax()]:.6g}"
             self.faults.add(wrong, self.rows.places, problem, self.rows.columns.get("p_a"))
+        total = np.where(np.isfinite(total) & (total > 0), total, 1.0)
         return np.asarray((of_a + np.nan_to_num(of_tie) / 2) / np.where(known, total, np.maximum(1.0, total)))
 
     def _shares(self, column: str | None, filled: Bools) -> Floats:
@@ -532,6 +618,7 @@ class _Cells(Struct, frozen=True, eq=False):
         if column is None:
             return np.full(filled.size, np.nan)
         texts = _stripped(self.rows.columns[column])
+        texts = Texts([_TRUE.get(str(name).casefold(), str(name)) for name in texts.names], texts.codes)
         wrong = filled & texts.mapped(lambda text: bool(text) and not 0 <= number_in(text) <= 1)
         self.faults.add(wrong, self.rows.places, f"{column!r} must be a probability from 0 to 1", texts)
         return np.where(filled, texts.mapped(number_in, np.float64), np.nan)
@@ -565,7 +652,7 @@ SUMMARIES: Final = frozenset({"average", "mean"})
 def is_win_matrix(path: Path | str) -> bool:
     """Whether a table is a matrix of win percentages: it has a column ``agent``, not ``agent_a`` and ``agent_b``."""
     header = read_columns(path)
-    return MATRIX.has_all(header) and not VERDICTS.has_all(header)
+    return MATRIX.has_all(header) and not VERDICTS.has_all(header) and not is_ranked(header, {})
 
 
 def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:

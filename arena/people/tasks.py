@@ -17,6 +17,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property, partial
+from math import ceil
+from statistics import median
 from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
@@ -26,7 +28,8 @@ from numpy.typing import NDArray
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
-from arena.data.kinds import CRITERIA, NUGGETS, VERDICT, Annotation, JudgedKind, texts_digest, texts_now
+from arena.data.kinds import CRITERIA, NUGGETS, VERDICT, Annotation, JudgedKind, TaskForm, texts_digest, texts_now
+from arena.present.numbers import counted
 from arena.results.documents import documents_shown
 from arena.store.outcomes import LabelResults
 from judges.prompts import load_prompt
@@ -218,6 +221,17 @@ class TaskProgress:
     def of(self, state: TaskState) -> list[AnnotationTask]:
         """The tasks in this state among those on queries with an annotation, in the order of the queue."""
         return [task for task in self._begun.values() if task.state is state]
+
+    def words(self, form: TaskForm) -> str:
+        """How many tasks are done and skipped and, from three on, about how long the others take at this pace."""
+        done, skipped = len(self.of(TaskState.DONE)), len(self.of(TaskState.SKIPPED))
+        words = f"{done:,} of {len(self.queue):,} {form.things} {form.done}" + f", {skipped:,} skipped" * bool(skipped)
+        seconds = {(own.other, own.texts): own.seconds for own in self._annotations.values() if own.seconds is not None}
+        left = len(self.queue) - done - skipped
+        if done < 3 or not seconds or not left:
+            return words
+        minutes = ceil(median(seconds.values()) * len(seconds) / done * left / 60)
+        return f"{words}, about {counted(minutes, 'minute')} left"
 
     def find(self, task_id: str) -> AnnotationTask | None:
         """The task with this id; ``None`` if the annotator has no annotation on the task's query."""

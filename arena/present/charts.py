@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import product
 from typing import Final, NamedTuple
 
 from arena.present.numbers import FIGURE, printable, start_of
@@ -20,16 +21,19 @@ from arena.present.picture import (
     Matrix,
     MatrixCell,
     Picture,
+    RankScale,
     Scale,
     Strip,
     Whiskers,
     ends_of,
+    rank_words,
     safe,
 )
 from judges.errors import MissingExtraError
 
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
-_COLOURS: Final[Mapping[Look, str]] = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY, "open": _GREY}
+_COLOURS: Final[Mapping[Look, str]] = {"blue": _BLUE, "orange": _ORANGE}
+"""Colours by look; all others are grey."""
 _DRAWN: Final[Sequence[Look]] = ("open", "quiet", "grey", "orange", "blue")
 """Looks of dots in drawing order: later ones cover earlier ones."""
 _LOW, _EVEN, _HIGH = (239, 188, 143), (244, 244, 242), (143, 194, 226)
@@ -48,9 +52,10 @@ _STEP: Final = 26
 _NARROW: Final = 18
 _MOST_ROOMY: Final = 20
 _STRIP: Final = 80
+"""Width in pixels of a strip; three times as much where there are at most ``_FEW_STRIPS``."""
+_FEW_STRIPS: Final = 3
 _SLIDE: Final = 1400
 """Width in pixels at which the parts of a picture wrap."""
-_FEW_TICKS: Final = 3.0
 _GAP: Final = 24
 _LONG: Final = 5
 
@@ -163,10 +168,7 @@ def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
         area = 30 + 470 * dot.size / largest if several else 100
         body += _dot(dot, position, math.sqrt(area / math.pi), linked=linked)
     spots = [(at_x - left, at_y - top) for at_x, at_y in positions]
-    for place, on_left in _label_sides(dots, spots, width, letter).items():
-        at_x, at_y = positions[place]
-        anchor = "end" if on_left else "start"
-        body += _text(at_x - 8 if on_left else at_x + 8, at_y - 4, _short(dots[place].name), text_anchor=anchor)
+    body += _moved("".join(_labels(dots, spots, width, letter)), left, top)
     return _Drawing(left + width + 2 * _TALL, top + _HEIGHT + 3 * _TALL, body)
 
 
@@ -181,7 +183,10 @@ def _upright(scale: Scale, ends: tuple[float, float], top: float, title: str) ->
 
 
 def _dot(dot: Dot, position: tuple[float, float], radius: float, *, linked: bool) -> str:
-    style: dict[str, object] = {"fill": _COLOURS[dot.look], "fill_opacity": 0.35 if dot.look == "quiet" else 0.85}
+    style: dict[str, object] = {
+        "fill": _COLOURS.get(dot.look, _GREY),
+        "fill_opacity": 0.35 if dot.look == "quiet" else 0.85,
+    }
     if dot.look == "grey":
         style = {"fill": "none", "stroke": _GREY, "stroke_width": 2, "pointer_events": "all"}
     tooltip = _hint(dot.tooltip or f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}")
@@ -197,27 +202,32 @@ def _path(points: Sequence[tuple[float, float]], *, stepped: bool) -> str:
     return _element("polyline", points=drawn, fill="none", stroke=_GREY, stroke_dasharray="5 4")
 
 
-def _label_sides(
-    dots: Sequence[Dot], positions: Sequence[tuple[float, float]], width: float, letter: float
-) -> dict[int, bool]:
-    """Whether a dot's name goes to its left, by index of the dot; leaves out dots without room for their name."""
+_DOWN: Final = (0, -9, 9, -18, 18)
+"""How far below its dot a short label may stand, in pixels."""
+
+
+def _labels(dots: Sequence[Dot], positions: Sequence[tuple[float, float]], width: float, letter: float) -> list[str]:
+    """Names beside their dots, or short labels where names have no room, for all dots with room for either."""
     occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(dots, positions, strict=True) if dot.look != "quiet"]
-    sides: dict[int, bool] = {}
-    for at, (dot, (x, y)) in enumerate(zip(dots, positions, strict=True)):
-        if not dot.name or dot.look == "quiet" or len(sides) == _MOST_NAMED:
+    labels: list[str] = []
+    for dot, (x, y) in zip(dots, positions, strict=True):
+        if not dot.name or dot.look == "quiet" or len(labels) == _MOST_NAMED:
             continue
-        name_width, centre = letter * min(len(dot.name), _NAME), y - 7
-        for left in (False, True) if x < width / 2 else (True, False):
-            start = x - 8 - name_width if left else x + 8
+        sides = (False, True) if x < width / 2 else (True, False)
+        places = [*product([_short(dot.name)], (-7, 7), sides), *product([dot.short] * bool(dot.short), _DOWN, sides)]
+        for text, down, left in places:
+            text_width, centre = letter * len(text), y + down
+            start = x - 8 - text_width if left else x + 8
             fits = all(
-                start > end or start + name_width < begin or abs(centre - at_y) > 1.85 * letter
+                start > end or start + text_width < begin or abs(centre - at_y) > 1.4 * letter
                 for begin, end, at_y in occupied
             )
-            if fits and -letter < start < width + letter - name_width:
-                sides[at] = left
-                occupied.append((start, start + name_width, centre))
+            if fits and -letter < start < width + letter - text_width:
+                at, anchor = (x - 8, "end") if left else (x + 8, "start")
+                labels.append(_text(at, centre + 3, text, text_anchor=anchor))
+                occupied.append((start, start + text_width, centre))
                 break
-    return sides
+    return labels
 
 
 def _whiskers(picture: Whiskers) -> _Drawing:
@@ -243,13 +253,17 @@ def _whiskers(picture: Whiskers) -> _Drawing:
 def _with_interval(mark: Mark, axis: _Axis, y: float, tooltip: str) -> str:
     interval = ""
     if mark.low is not None and mark.high is not None:
-        interval = _line(axis.x(mark.low), y, axis.x(mark.high), y, stroke=_COLOURS[mark.look], stroke_width=2)
+        interval = _line(
+            axis.x(mark.low), y, axis.x(mark.high), y, stroke=_COLOURS.get(mark.look, _GREY), stroke_width=2
+        )
     return interval + _mark(axis.x(mark.value), y, mark.look, tooltip)
 
 
 def _mark(x: float, y: float, look: Look, tooltip: str = "") -> str:
     """Draw a mark as a disc, a square or a triangle, so that looks differ even without colours."""
-    hint, style = _hint(tooltip), {"fill": _COLOURS[look]}
+    hint, style = _hint(tooltip), {"fill": _COLOURS.get(look, _GREY)}
+    if look == "band":
+        return _element("rect", hint, x=x - 8, y=y - 6, width=16, height=12, fill_opacity=0.25, **style)
     if look == "orange":
         return _element("rect", hint, x=x - 4, y=y - 4, width=8, height=8, **style)
     if look == "grey":
@@ -310,7 +324,7 @@ def _aligned(picture: Aligned) -> _Drawing:
     """Draw the panels' parts side by side, wrapped to the width of a slide, between the legend and the caption."""
     body, x, y, width, tallest = "", 0.0, 0.0, 0.0, 0.0
     for look, meaning in picture.legend.items():
-        body += _mark(x + 5, _TALL / 2, look) + _signed(x + 16, _TALL - 2, look, meaning)
+        body += _mark(x + 5, _TALL / 2, look) + _text(x + 16, _TALL - 2, meaning)
         x += 2.5 * _GAP + _LETTER * len(meaning)
         y = 2.0 * _TALL
     width, x, head = (
@@ -358,16 +372,15 @@ def _grid(picture: Aligned, panel: CellPanel, top: float) -> _Drawing:
 def _strips(picture: Aligned, panels: Sequence[Strip], top: float) -> _Drawing:
     step = _step(picture)
     x, down, body = _rows(picture, top, step)
+    width, parts = (_STRIP, 3) if len(panels) > _FEW_STRIPS else (3 * _STRIP, 7)
     middles = {name: y + step / 2 for name, y in down.items()}
     for panel in panels:
-        figures = {
-            row: " ".join(filter(None, panel.figures(panel.marks[row]))) for row in middles if row in panel.marks
-        }
-        beside = _STRIP + 2.5 * _TALL + _SMALL * max(map(len, figures.values()), default=0)
+        figures = {row: rank_words(panel.marks[row]) for row in middles if row in panel.marks}
+        beside = width + 2.5 * _TALL + _SMALL * max(map(len, figures.values()), default=0)
         verdict = _LETTER * len(panel.verdict[1]) + 14 if panel.verdict is not None else 0
         room = max(beside, _LETTER * len(panel.title), verdict, *(_SMALL * len(note) for note in panel.notes))
         body += _moved(_head(panel, room), x, 0)
-        axis = _Axis(panel.scale(_FEW_TICKS), x + 6, _STRIP)
+        axis = _Axis(RankScale(panel.ranks, parts), x + 6, width)
         body += axis.drawn(top, step * len(down))
         for row, words in figures.items():
             body += _in_strip(panel.marks[row], axis, middles[row], words)
@@ -385,7 +398,7 @@ def _head(panel: Strip, width: float) -> str:
     total, x = sum(share.count for share in panel.shares), 0.0
     for share in panel.shares:
         part = width * share.count / (total or 1)
-        style = {"fill": _COLOURS[share.look], "fill_opacity": 0.35 if share.faint else None}
+        style = {"fill": _COLOURS.get(share.look, _GREY), "fill_opacity": 0.35 if share.faint else None}
         body += _element("rect", _hint(f"{share.count} {share.name}"), x=x, y=y, width=part, height=8, **style)
         x += part
     y += 8 + 1.1 * _TALL if total else 0
@@ -398,15 +411,19 @@ def _head(panel: Strip, width: float) -> str:
 def _in_strip(mark: Mark, axis: _Axis, y: float, words: str) -> str:
     band = ""
     if mark.band is not None:
-        low, high = (min(max(axis.x(end), axis.left), axis.left + axis.width) for end in mark.band)
-        band = _element("rect", x=low - 3, y=y - 7, width=high - low + 6, height=14, fill=_GREY, fill_opacity=0.25)
+        low, high = map(axis.x, mark.band)
+        more = 6 * (low == high)  # a single rank shows too
+        band = _element(
+            "rect", x=low - more, y=y - 7, width=high - low + 2 * more, height=14, fill=_GREY, fill_opacity=0.25
+        )
     figure = _signed(axis.left + axis.width + _TALL, y + 4, mark.look, words, font_size=10)
     return band + _with_interval(mark, axis, y, mark.tooltip) + figure
 
 
 def _signed(x: float, y: float, look: Look, words: str, **style: object) -> str:
     """Words after the sign of a look, which is a text of its own: many fonts lack it, and another font replaces it."""
-    return _text(x, y, SIGNS.get(look, ""), **style) + _text(x + 14, y, words, **style)
+    sign = SIGNS.get(look, "")
+    return _text(x, y, sign, **style) + _text(x + 14 * bool(sign), y, words, **style)
 
 
 def _step(picture: Aligned) -> float:

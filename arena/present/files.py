@@ -163,7 +163,8 @@ def _check(check: Check, *, brief: bool = False) -> str:
 
 def _strip(block: Checks) -> str:
     """HTML of checks in one line: names of failed checks, and counts of the others; a click shows their details."""
-    parts = [_folded(check.name, [check], block.link) for check in block.items if check.status == "failed"]
+    failed = [check for check in block.items if check.status == "failed"]
+    parts = [_folded(f"Failed: {check.name[0].lower()}{check.name[1:]}", [check], block.link) for check in failed]
     for status in ("unknown", "passed"):
         if checks := [check for check in block.items if check.status == status]:
             parts.append(_folded(f"{len(checks)} {_STATUSES[status][1].lower()}", checks, block.link))
@@ -185,17 +186,20 @@ def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -
     button = "<button type=button>{}</button>" if sortable else "{}"
     titles = [f' title="{escaped(column.meaning)}"' if column.meaning else "" for column in columns]
     scales = [markup.scale_of(column.drawn, column.form) if column.drawn else None for column in columns]
+    is_drawn = any(scales)
+    named = '<span class="who">{}</span>' if is_drawn else "{}"
     plots = [f'<td class="plot" aria-hidden="true">{markup.axis(scale)}</td>' if scale else "" for scale in scales]
     head = "".join(
         f'{plot}<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
         for plot, kind, title, column in zip(plots, kinds, titles, columns, strict=True)
     )
+    labels = [f' data-label="{escaped(column.heading)}"' * is_drawn for column in columns]
     cells = [_cells(column, scale) for column, scale in zip(columns, scales, strict=True)]
     rows = "".join(
-        f'<tr><th scope="row">{_name(columns[0], at)}</th>'
+        f'<tr><th scope="row">{named.format(_name(columns[0], at))}</th>'
         + "".join(
-            f"{plot}<td{kind}{_value(column, at) if sortable else ''}>{cell}</td>"
-            for kind, column, (plot, cell) in zip(kinds[1:], columns[1:], row[1:], strict=True)
+            f"{plot}<td{kind}{label}{_value(column, at) if sortable else ''}>{cell}</td>"
+            for kind, label, column, (plot, cell) in zip(kinds[1:], labels[1:], columns[1:], row[1:], strict=True)
         )
         + "</tr>\n"
         for at, row in enumerate(zip(*cells, strict=True))

@@ -22,15 +22,18 @@ from arena.present.picture import (
     CellPanel,
     Chart,
     Line,
+    Look,
     Mark,
     Matrix,
     MatrixCell,
     Picture,
+    RankScale,
     Scale,
     Strip,
     Whiskers,
     contended,
     ends_of,
+    rank_words,
     safe,
 )
 
@@ -43,9 +46,10 @@ _DENSE_MATRIX: Final = 14
 """In a matrix with more rows or columns than this, a cell has room for a figure only."""
 _LONG: Final = 5
 _LONG_NAME: Final = 240
-_MOST_STEPS_OF_STRIP: Final = 2.5
 _MOST_STEPS_OF_CELL: Final = 6.0
 _SHADES: Final = 10
+_WIDE: Final = 3
+"""With at most this many strips side by side, each has room for the ticks of a long axis."""
 
 
 def html(picture: Picture) -> str:
@@ -184,15 +188,15 @@ def _cell(cell: MatrixCell | None, *, dense: bool) -> str:
 
 def _aligned(picture: Aligned) -> str:
     legend = "".join(
-        f"<span>{_bar(look, [(50, 'at')])}{SIGNS[look]} {escaped(meaning)}</span>"
+        f"<span>{_bar(look, [(0, ''), (100, 'in')] if look == 'band' else [(50, 'at')])}{escaped(meaning)}</span>"
         for look, meaning in picture.legend.items()
     )
     tables = "".join(
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(words)}">{table}</div>'
-        for words, table in (
-            (block.title, _grid(picture, block))
+        f'<div class="scroll{kind}" role="region" tabindex="0" aria-label="{escaped(words)}">{table}</div>'
+        for kind, words, table in (
+            ("", block.title, _grid(picture, block))
             if isinstance(block, CellPanel)
-            else (picture.words, _strips(picture, block))
+            else (f" strips-{len(block)}", picture.words, _strips(picture, block))
             for block in picture.blocks
         )
     )
@@ -200,15 +204,15 @@ def _aligned(picture: Aligned) -> str:
 
 
 def _strips(picture: Aligned, panels: Sequence[Strip]) -> str:
-    scales = [panel.scale(_MOST_STEPS_OF_STRIP) for panel in panels]
+    scales = [RankScale(panel.ranks, 3 if len(panels) > _WIDE else 7) for panel in panels]
     heads = "".join(f'<th scope="col" class="strip">{_head(panel)}</th>' for panel in panels)
     feet = "".join(f'<td class="strip">{_ticks(scale)}</td>' for scale in scales)
     rows = ""
     for number, row in picture.numbered:
         cells = "".join(_in_strip(panel, row, scale) for panel, scale in zip(panels, scales, strict=True))
-        rows += f"<tr>{_row_head(picture, number, row)}{cells}</tr>"
+        rows += f"<tr>{_row_head(picture, number, row, _ticks(scales[0]))}{cells}</tr>"
     return (
-        f'<table class="{_kind(picture, "aligned" if all(panel.ranks for panel in panels) else "aligned own")}">'
+        f'<table class="{_kind(picture, "aligned")}">'
         f'<thead><tr><th scope="col" class="corner">{escaped(picture.corner)}</th>{heads}</tr>'
         f'<tr class="axes" aria-hidden="true"><td class="corner"></td>{feet}</tr></thead><tbody>{rows}</tbody></table>'
     )
@@ -218,7 +222,7 @@ def _head(panel: Strip) -> str:
     verdict, bar = "", ""
     if panel.verdict is not None:
         look, word = panel.verdict
-        verdict = f'<span class="said {look}">{SIGNS[look]} {escaped(word)}</span>'
+        verdict = f'<span class="said {look}">{_sign(look)}{escaped(word)}</span>'
     if total := sum(share.count for share in panel.shares):
         widths = "".join(
             f'<td width="{100 * share.count / total:.2f}%" class="{share.look}{" faint" * share.faint}"></td>'
@@ -231,7 +235,8 @@ def _head(panel: Strip) -> str:
             f'class="shares"><tbody><tr>{widths}</tr></tbody></table></div>'
         )
     notes = "".join(f"<small>{escaped(note)}</small>" for note in panel.notes)
-    return f"<b>{escaped(panel.title)}</b>{verdict}{bar}{notes}"
+    meaning = f' title="{escaped(panel.meaning)}"' if panel.meaning else ""
+    return f"<b{meaning}>{escaped(panel.title)}</b>{verdict}{bar}{notes}"
 
 
 def _grid(picture: Aligned, panel: CellPanel) -> str:
@@ -252,9 +257,11 @@ def _kind(picture: Aligned, kind: str) -> str:
     return f"cells {kind}" + " dense" * (len(picture.rows) > _DENSE_MATRIX)
 
 
-def _row_head(picture: Aligned, number: int, row: str) -> str:
+def _row_head(picture: Aligned, number: int, row: str, ticks: str = "") -> str:
+    """The head of a row; ``ticks`` are the row's axis where it stands alone, as a card on a phone."""
     name = linked(clamped(row), picture.links.get(row, ""))
-    head = f'<span class="rank">{number}</span> <span class="who">{name}</span>'
+    axis = f'<span class="axis" aria-hidden="true">{ticks}</span>' if ticks else ""
+    head = f'<span class="rank">{number}</span> <span class="who">{name}</span>{axis}'
     return f'<th scope="row" title="{escaped(row)}">{head}</th>'
 
 
@@ -262,20 +269,20 @@ def _in_strip(panel: Strip, row: str, scale: Scale) -> str:
     label = escaped(panel.title)
     if (mark := panel.marks.get(row)) is None:
         return f'<td class="strip" data-score="{label}"></td>'
-    value, interval = panel.figures(mark)
-    figure = (f"<b>{value}</b> " if value else "") + interval
-    sign = f'<span class="seen">{SIGNS[mark.look]}</span> ' if mark.look in SIGNS else ""
     band = "" if mark.band is None else _band(mark.band, scale)
     field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{band}{_mark(mark, scale)}</div>'
     title = f' title="{escaped(mark.tooltip)}"' if mark.tooltip else ""
-    figures = linked(f"{sign}{figure}", mark.link)
+    figures = linked(f"{_sign(mark.look)}{rank_words(mark)}", mark.link)
     return f'<td class="strip" data-score="{label}"{title}><div>{field}<small>{figures}</small></div></td>'
 
 
 def _band(ends: tuple[float, float], scale: Scale) -> str:
-    """A pale bar behind a mark, half a rank wider on both sides so that a single rank shows."""
-    low, high = (min(max(scale.place(end), 0), 100) for end in (ends[0] - 0.4, ends[1] + 0.4))
-    return _bar("band", [(low, ""), (high, "in")])
+    """A pale bar behind a mark; CSS widens a single rank so that it shows."""
+    return _bar("band", [(scale.place(ends[0]), ""), (scale.place(ends[1]), "in" + " one" * (ends[0] == ends[1]))])
+
+
+def _sign(look: Look) -> str:
+    return f"{SIGNS[look]} " if look in SIGNS else ""
 
 
 def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:
@@ -336,7 +343,8 @@ def bands(groups: Sequence[str]) -> list[str]:
 
 
 def _ticks(scale: Scale) -> str:
-    return f'<div class="ticks">{"".join(f"<i>{tick}</i>" for tick in scale.ticks)}</div>'
+    is_odd = "0" in scale.ticks and scale.ticks.index("0") % 2  # a narrow axis drops every second tick, and never 0
+    return f'<div class="ticks{" odd" * is_odd}">{"".join(f"<i>{tick}</i>" for tick in scale.ticks)}</div>'
 
 
 def linked(markup: str, link: str) -> str:
@@ -370,7 +378,13 @@ def _grids() -> str:
     )
 
 
-STYLE: Final = resources.files("arena.present").joinpath("picture.css").read_text("utf-8") + _grids() + _shades()
+def _widths() -> str:
+    """Room that strips side by side want; with less beside them, the next part of the picture goes below."""
+    return "".join(f".beside > .strips-{n} {{ flex: 1 1 {12 + 11 * n}rem; }}\n" for n in range(1, 7))
+
+
+_PARTS: Final = (_grids(), _widths(), _shades())
+STYLE: Final = resources.files("arena.present").joinpath("picture.css").read_text("utf-8") + "".join(_PARTS)
 
 
 def in_notebook(picture: Picture) -> str:

@@ -13,10 +13,10 @@ from arena.present.numbers import COUNT, FIGURE, Number, capital
 from arena.present.table import Table
 from retrieval_eval.stats.estimate import Estimate
 
-Look: TypeAlias = Literal["blue", "orange", "grey", "quiet", "open"]
-"""Look of a mark: a blue disc, an orange square, a grey triangle, a pale grey disc or a grey ring. In a chart grey is a
-ring."""
-SIGNS: Final[Mapping[Look, str]] = {"blue": "✓", "open": "○", "orange": "≠"}
+Look: TypeAlias = Literal["blue", "orange", "grey", "quiet", "open", "band"]
+"""Look of a mark: a blue disc, an orange square, a grey triangle, a pale grey disc, a grey ring or a pale bar behind
+marks. In a chart grey is a ring."""
+SIGNS: Final[Mapping[Look, str]] = {"blue": "✓", "orange": "≠"}
 """Signs in the panels of ``Aligned``, so that looks differ in words too."""
 _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 """Matches addresses that cannot run a script: http, https, or relative."""
@@ -112,6 +112,7 @@ class Dot(Struct, frozen=True):
 
     Attributes:
         name: label beside the dot, shown if there is room and the look is not ``quiet``.
+        short: label where there is no room for the name.
         size: area of the dot, relative to other dots.
     """
 
@@ -124,6 +125,7 @@ class Dot(Struct, frozen=True):
     x_ends: tuple[float, float] | None = None
     y_ends: tuple[float, float] | None = None
     link: str = ""
+    short: str = ""
 
 
 class LevelLine(Struct, frozen=True):
@@ -159,30 +161,28 @@ class Share(Struct, frozen=True):
 
 
 class Strip(Struct, frozen=True):
-    """A panel of ``Aligned`` that shows a value and its interval for each row, on one axis.
+    """A panel of ``Aligned`` that shows the rank of each row and its interval, on one axis.
 
     Attributes:
         verdict: what the panel says as a whole: the look of its marks, and a word.
         shares: parts of the bar above the panel.
         notes: lines above the panel.
-        ranks: the last rank of an axis of ranks; 0 for an axis that fits the values.
+        meaning: tooltip of the title.
+        ranks: the last rank of the axis.
     """
 
     title: str
     marks: Mapping[str, Mark]
-    form: Number = FIGURE
+    ranks: int
     verdict: tuple[Look, str] | None = None
     shares: Sequence[Share] = ()
     notes: Sequence[str] = ()
-    ranks: int = 0
+    meaning: str = ""
 
-    def scale(self, most: float) -> Scale:
-        return RankScale(self.ranks) if self.ranks else Scale(ends_of(self.marks.values()) or [0.0], self.form, most)
 
-    def figures(self, mark: Mark) -> tuple[str, str]:
-        """A mark's value and interval as text; of ranks, the interval alone."""
-        interval = "" if mark.low is None else self.form.between(mark.low, mark.high)
-        return ("", interval or self.form.write(mark.value)) if self.ranks else (self.form.write(mark.value), interval)
+def rank_words(mark: Mark) -> str:
+    """A rank's interval as text, or the rank where it has none."""
+    return COUNT.write(mark.value) if mark.low is None else COUNT.between(mark.low, mark.high)
 
 
 class CellPanel(Struct, frozen=True):
@@ -267,7 +267,8 @@ def of_table(
         ]
         if marks:
             lines.append(Line(", ".join(str(column.value(row)) for column in table.columns[:names]), marks))
-    legend = {look: column.heading for look, column in columns.items()} if len(columns) > 1 else {}
+    drawn = {mark.look for line in lines for mark in line.marks}
+    legend = {look: column.heading for look, column in columns.items() if look in drawn} if len(columns) > 1 else {}
     form = next(iter(columns.values())).form
     assert isinstance(form, Number)
     name, title = f"{table.name}-drawn", capital(axis)
@@ -322,12 +323,14 @@ class Scale:
 
 
 class RankScale(Scale):
-    """An axis from rank 1 to the last rank, with ticks at equal distances."""
+    """An axis from rank 1 to the last rank or a little further, with at most ``most`` equal steps between its ticks."""
 
-    def __init__(self, last: int) -> None:
-        self._form, self._low, self._span = COUNT, 1, max(last - 1, 1)
-        parts = next(parts for parts in (3, 2, 1) if self._span % parts == 0)
-        self.ticks = [f"{1 + self._span * part // parts}" for part in range(parts + 1)]
+    def __init__(self, last: int, most: int = 3) -> None:
+        span = max(last - 1, 1)
+        parts = next((parts for parts in range(most, 1, -1) if span % parts == 0), min(most, span))
+        step = math.ceil(span / parts)
+        self._form, self._low, self._span = COUNT, 1, step * parts
+        self.ticks = [f"{1 + step * part}" for part in range(parts + 1)]
 
 
 def _steps(span: float) -> Iterator[float]:

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from judges.types import GAME_OUTCOMES, GameOutcome, Verdict
+from judges.types import GAME_OUTCOMES, GameOutcome, Verdict, repeat_name, repeat_of
 from retrieval_eval.stats import Floats, Int32s
 
 WinAndTie: TypeAlias = Literal["tie", "win"]
@@ -67,6 +67,9 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         clusters: the cluster of each of ``queries``, such as its conversation; verdicts within a cluster depend on each
             other. ``None`` if each query is a cluster.
         unit: kind of the clusters; a topic or another column counts as ``query``.
+        repeat: number of the repeat, see ``judges.types.repeat_of``; ``None`` if all answers are the first. The repeats
+            of a query are games of their own in its cluster.
+        weight: number of games that each verdict counts as, fractions allowed; ``None`` counts each once.
     """
 
     agents: tuple[str, ...]
@@ -80,6 +83,8 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
     preference: Floats | None = None
     clusters: tuple[str, ...] | None = None
     unit: Unit = "query"
+    weight: Floats | None = None
+    repeat: Int32s | None = None
 
     def __len__(self) -> int:
         return self.a.size
@@ -110,7 +115,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
                 "the two orders of a game are matched by query: give all verdicts a query_id, or count each as one game"
             )
         low, high, size = np.minimum(self.a, self.b), np.maximum(self.a, self.b), len(self.agents)
-        limit = len(self.queries or ()) * len(self.judges) * size**2
+        limit = len(self.queries or ()) * len(self.judges) * size**2 * _repeats(self)
         first, game = first_of_each(_key(self, self.query, low, high), limit)
         return Pairs(first, game, low[first], high[first])
 
@@ -132,7 +137,9 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
     def each(self) -> Iterator[GameVerdict]:
         queries = itertools.repeat(None) if self.query is None else map((self.queries or ()).__getitem__, self.query)
         preferences = itertools.repeat(None) if self.preference is None else self.preference.tolist()
-        sides = (map(self.agents.__getitem__, side.tolist()) for side in (self.a, self.b))
+        sides = [map(self.agents.__getitem__, side.tolist()) for side in (self.a, self.b)]
+        if self.repeat is not None:
+            sides = [map(repeat_name, side, self.repeat.tolist()) for side in sides]
         outcomes, judges = map(_VERDICTS.__getitem__, self.outcome.tolist()), map(self.judges.__getitem__, self.judge)
         for query_id, a, b, verdict, judge, preference in zip(
             queries, *sides, outcomes, judges, preferences, strict=False
@@ -149,7 +156,15 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         query = None if self.query is None else self.query[rows]
         preference = None if self.preference is None else self.preference[rows]
         columns = agents, a, b, self.outcome[rows], self.queries, query, judges, judge, preference
-        return VerdictTable(*columns, self.clusters, self.unit)
+        weight = None if self.weight is None else self.weight[rows]
+        return VerdictTable(*columns, self.clusters, self.unit, weight, rows_of(self.repeat, rows))
+
+    def weight_of_pairs(self) -> Floats | None:
+        """Mean weight of the verdicts of each of ``pairs``."""
+        if self.weight is None:
+            return None
+        weights: Floats = np.bincount(self.pairs.game, self.weight) / np.bincount(self.pairs.game)
+        return weights
 
     def preferences(self) -> Floats:
         """Preference for the answer shown first, shape (n,); if the judge gave none, 1, 0.5 or 0 by the verdict."""
@@ -194,6 +209,7 @@ class Games(Struct, frozen=True, eq=False):
         tally: counts of the verdicts that the games come from; ``None`` if there were no verdicts.
         soft: whether scores are preferences between 0 and 1.
         judge: number of each game's judge, shape (n,); ``None`` if unknown.
+        repeat: number of the repeat, from 1, shape (n,); ``None`` if all answers are the first.
     """
 
     agents: tuple[str, ...]
@@ -206,9 +222,11 @@ class Games(Struct, frozen=True, eq=False):
     tally: Tally | None = None
     soft: bool = False
     judge: Int32s | None = None
+    repeat: Int32s | None = None
 
     def __post_init__(self) -> None:
-        columns = [self.a, self.b, self.score, *(c for c in (self.cluster, self.weight, self.judge) if c is not None)]
+        optional = (self.cluster, self.weight, self.judge, self.repeat)
+        columns = [self.a, self.b, self.score, *(column for column in optional if column is not None)]
         if any(column.shape != (self.a.size,) for column in columns):
             raise ValueError(f"columns of games differ in shape: {[column.shape for column in columns]}")
         if len(set(self.agents)) != len(self.agents):
@@ -272,14 +290,34 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
     for number, row in enumerate(rows, start=1):
         _check(row, number)
     agents, codes = codes_of([row.agent_a for row in rows] + [row.agent_b for row in rows])
+    agents, first, second, repeat = without_repeats(agents, codes[: len(rows)], codes[len(rows) :])
     judges, judge = codes_of([row.judge for row in rows])
     queries, query = _query_column(rows)
     outcome = np.fromiter((GAME_OUTCOMES[row.verdict] for row in rows), np.int8, len(rows))
     preference = None
     if any(row.preference is not None for row in rows):
         preference = np.array([np.nan if row.preference is None else row.preference for row in rows])
-    first, second = codes[: len(rows)], codes[len(rows) :]
-    return VerdictTable(agents, first, second, outcome, queries, query, judges, judge, preference)
+    return VerdictTable(agents, first, second, outcome, queries, query, judges, judge, preference, repeat=repeat)
+
+
+def without_repeats(
+    names: tuple[str, ...], first: Int32s, second: Int32s
+) -> tuple[tuple[str, ...], Int32s, Int32s, Int32s | None]:
+    """The agents of ``names`` (see ``repeat_of``), the two of each game, and its repeat; ``None`` if all are the first.
+
+    Raises:
+        InputError: different repeats met, or an agent met itself.
+    """
+    parts = [repeat_of(name) for name in names]
+    if all(repeat == 1 for _, repeat in parts):
+        return names, first, second, None
+    agents, code = codes_of([agent for agent, _ in parts])
+    repeat = np.array([repeat for _, repeat in parts], np.int32)
+    if (different := repeat[first] != repeat[second]).any():
+        row = int(different.argmax())
+        pair = f"{names[first[row]]!r} met {names[second[row]]!r}"
+        raise InputError(f"{pair}: games pair the same repeat of two agents; leave such games out")
+    return agents, code[first], code[second], repeat[first]
 
 
 def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = False) -> Games:
@@ -290,12 +328,12 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
     table = tabulate(verdicts)
     repeated = 0
     if table.query is not None:
-        limit = len(table.queries or ()) * len(table.judges) * len(table.agents) ** 2
+        limit = len(table.queries or ()) * len(table.judges) * len(table.agents) ** 2 * _repeats(table)
         repeated = len(table) - number_distinct(_key(table, table.query, table.a, table.b), limit)
     tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
     score = table.preferences() if soft else _score(table.outcome)
-    sides = table.a, table.b
-    return Games(table.agents, *sides, score, table.cluster, True, tally=tally, soft=soft, judge=table.judge)
+    columns = table.agents, table.a, table.b, score, table.cluster
+    return Games(*columns, True, table.weight, tally=tally, soft=soft, judge=table.judge, repeat=table.repeat)
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
@@ -310,8 +348,13 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     pairs = table.pairs
     outcome, tally = fold_pairs(table, win_and_tie)
     cluster = None if table.cluster is None else table.cluster[pairs.first]
-    judge = table.judge[pairs.first]
-    return Games(table.agents, pairs.low, pairs.high, _score(outcome), cluster, tally=tally, judge=judge)
+    judge, repeat = table.judge[pairs.first], rows_of(table.repeat, pairs.first)
+    columns = table.agents, pairs.low, pairs.high, _score(outcome), cluster
+    return Games(*columns, weight=table.weight_of_pairs(), tally=tally, judge=judge, repeat=repeat)
+
+
+def rows_of(column: Int32s | None, rows: NDArray[Any]) -> Int32s | None:
+    return None if column is None else column[rows]
 
 
 class Pairs(NamedTuple):
@@ -365,9 +408,14 @@ def fold(
 
 
 def _key(table: VerdictTable, query: Int32s, left: Int32s, right: Int32s) -> NDArray[np.int64]:
-    """A number for each verdict's query, judge and pair of agents, which sorts by query, then judge, then pair."""
+    """A number for each verdict's query, judge, pair of agents and repeat, which sorts by these in this order."""
     size = len(table.agents)
-    return ((query.astype(np.int64) * len(table.judges) + table.judge) * size + left) * size + right
+    key = ((query.astype(np.int64) * len(table.judges) + table.judge) * size + left) * size + right
+    return key if table.repeat is None else key * _repeats(table) + table.repeat - 1
+
+
+def _repeats(table: VerdictTable) -> int:
+    return 1 if table.repeat is None else int(table.repeat.max(initial=1))
 
 
 def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
@@ -473,8 +521,9 @@ def average(table: VerdictTable) -> Games:
         single_order=means.size - in_both_orders,
     )
     cluster = None if table.cluster is None else table.cluster[pairs.first]
-    sides, judge = (pairs.low, pairs.high), table.judge[pairs.first]
-    return Games(table.agents, *sides, np.clip(means, 0, 1), cluster, tally=tally, soft=True, judge=judge)
+    judge, repeat = table.judge[pairs.first], rows_of(table.repeat, pairs.first)
+    columns = table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), cluster
+    return Games(*columns, weight=table.weight_of_pairs(), tally=tally, soft=True, judge=judge, repeat=repeat)
 
 
 def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray[np.intp] | None, bool]:
@@ -498,6 +547,6 @@ def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray
     weight[len(games) :] *= 1 - games.score[fractional]
     score[fractional], score[len(games) :] = 1.0, 0.0
     sides = games.a[rows], games.b[rows]
-    judge = None if games.judge is None else games.judge[rows]
-    parts = Games(games.agents, *sides, score, cluster[rows], games.a_shown_first, weight, games.tally, judge=judge)
+    columns = games.agents, *sides, score, cluster[rows], games.a_shown_first, weight, games.tally
+    parts = Games(*columns, judge=rows_of(games.judge, rows), repeat=rows_of(games.repeat, rows))
     return parts, rows, True

@@ -34,7 +34,7 @@ from arena.ratings.games import (
 )
 from arena.ratings.likelihood import TieModel, pair_counts
 from arena.ratings.results import MOST_JUDGES, JudgeAgreement, JudgeHealth, JudgePair
-from judges.types import GameOutcome
+from judges.types import GameOutcome, repeat_of
 from retrieval_eval.stats import Floats, Int32s
 from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates, share_estimate, student
 from retrieval_eval.stats.estimate import Estimate
@@ -137,12 +137,14 @@ def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
     """1 if the answer shown first is longer, -1 if the second is, 0 if equal or if a length is unknown, shape (n,)."""
     if table.query is None or table.queries is None or not lengths:
         return np.zeros(len(table), np.int8)
-    length_table = np.full((len(table.queries), len(table.agents)), math.nan)
+    repeat = np.zeros(len(table), np.int64) if table.repeat is None else table.repeat - 1
+    length_table = np.full((int(repeat.max(initial=0)) + 1, len(table.queries), len(table.agents)), math.nan)
     query, agent = ({name: index for index, name in enumerate(names)} for names in (table.queries, table.agents))
     for (query_id, name), length in lengths.items():
-        if query_id in query and name in agent:
-            length_table[query[query_id], agent[name]] = length
-    longer = np.sign(length_table[table.query, table.a] - length_table[table.query, table.b])
+        base, number = repeat_of(name)
+        if query_id in query and base in agent and number <= len(length_table):
+            length_table[number - 1, query[query_id], agent[base]] = length
+    longer = np.sign(length_table[repeat, table.query, table.a] - length_table[repeat, table.query, table.b])
     signs: NDArray[np.int8] = np.nan_to_num(longer).astype(np.int8)
     return signs
 
@@ -201,7 +203,7 @@ class JudgedGames(Struct, frozen=True, eq=False):
     Attributes:
         query, judge, a, b: numbers as in the verdict table; ``a`` < ``b``.
         outcome: 1 if ``a`` won, 0 for a tie, -1 if ``b`` won.
-        game: number that stands for the query and the pair, the same for all judges.
+        game: number that stands for the query, the pair and the repeat, the same for all judges.
     """
 
     query: Int32s
@@ -226,7 +228,10 @@ def judged_games(table: VerdictTable) -> JudgedGames:
     assert table.query is not None
     query, judge, size = table.query[pairs.first], table.judge[pairs.first], len(table.agents)
     pair = pairs.low.astype(np.int64) * size + pairs.high
-    return JudgedGames(query, judge, pairs.low, pairs.high, outcome, query.astype(np.int64) * size**2 + pair)
+    game = query.astype(np.int64) * size**2 + pair
+    if table.repeat is not None:
+        game = game * int(table.repeat.max(initial=1)) + table.repeat[pairs.first] - 1
+    return JudgedGames(query, judge, pairs.low, pairs.high, outcome, game)
 
 
 def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgreement | None:

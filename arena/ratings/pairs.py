@@ -13,16 +13,13 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import numpy as np
-import scipy
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.games import Games, distinct
 from arena.ratings.likelihood import pair_counts, reachable
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import share_intervals, wilson
-from retrieval_eval.stats.paired import holm
 
 ROUNDING: Final = 0.101
 """The sum of a pair's percentages may exceed 100 by this much, because each is rounded to one decimal."""
@@ -31,16 +28,12 @@ _NOTHING: Final = 1e-9
 
 
 class WinMatrix(Struct, frozen=True, eq=False):
-    """Results of each pair of agents, as matrices of shape (agents, agents).
-
-    ``wins`` counts wins of the row agent over the column agent; ``p`` has p-values for the hypothesis of equal agents.
-    """
+    """Results of each pair of agents, as matrices of shape (agents, agents); ``wins`` counts wins of the row agent."""
 
     agents: tuple[str, ...]
     wins: Floats
     ties: Floats
     games: Floats
-    p: Floats | None = None
 
 
 def win_matrix(games: Games) -> WinMatrix:
@@ -86,35 +79,6 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
         score[has_games],
         weight=weight[has_games],
     )
-
-
-def pair_results(games: Games) -> WinMatrix:
-    """The win matrix of games, with the p-values of ``sign_tests``; the games must name their query."""
-    return replace(win_matrix(games), p=sign_tests(games))
-
-
-def sign_tests(games: Games) -> Floats:
-    """P-values of a sign test of each pair, Holm-corrected, shape (agents, agents); NaN for pairs that never met.
-
-    Games on one query are not independent. So each query counts once, for the agent with more of the pair's points on
-    it; a query with equal points does not count. If the two agents are equally good, each is expected to get half of
-    these queries (the exact two-sided sign test; Dixon and Mood 1946, JASA 41:557).
-    """
-    size = len(games.agents)
-    assert games.cluster is not None
-    lead = np.where(games.a < games.b, games.score - 0.5, 0.5 - games.score) * games.weights
-    low, high = np.minimum(games.a, games.b).astype(np.int64), np.maximum(games.a, games.b)
-    pairs, pair = np.unique(low * size + high, return_inverse=True)
-    queries = int(games.cluster.max(initial=0)) + 1
-    cells, cell = np.unique(pair * queries + games.cluster, return_inverse=True)
-    ahead = np.sign(np.round(np.bincount(cell, lead, cells.size), 9))
-    cell_pair = cells // queries
-    first = np.bincount(cell_pair, ahead > 0, pairs.size)
-    second = np.bincount(cell_pair, ahead < 0, pairs.size)
-    p = np.minimum(1.0, 2 * scipy.special.bdtr(np.minimum(first, second), (first + second).astype(np.int64), 0.5))
-    p_values = np.full((size, size), np.nan)
-    p_values[pairs // size, pairs % size] = p_values[pairs % size, pairs // size] = holm(p)
-    return p_values
 
 
 class Circles(Struct, frozen=True):

@@ -194,7 +194,8 @@ class OtherJudges(Struct, frozen=True):
         judges: number of judges with a game that bears on the difference.
         interval: the difference in points, with an interval for other queries and other judges that contains the
             simultaneous one of ``PairDifference``; without ends below three judges.
-        parts: shares of the variance by source: ``queries``, ``judges`` and ``rest``; empty below three judges.
+        parts: shares of the variance by source: ``queries``, ``judges``, ``rest``, and ``answers`` if answers are
+            repeated. Empty below three judges, or of ``queries`` and ``answers`` alone.
     """
 
     better: str

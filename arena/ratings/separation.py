@@ -330,15 +330,17 @@ def _places(names: Sequence[str], among: Sequence[str]) -> _Places:
 
 
 def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
-    """For each pair on a query with several judges: whether they all gave the same score, and the query."""
+    """For each pair on a query and repeat with several judges: whether all gave the same score, and the query."""
     assert games.cluster is not None
     size = len(games.agents)
     key = (games.cluster.astype(np.int64) * size + games.a) * size + games.b
-    keys, first, group = np.unique(key, return_index=True, return_inverse=True)
+    if games.repeat is not None:
+        key += (games.repeat - 1) * (int(key.max(initial=0)) + 1)
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
     judged = np.bincount(group)
     same = np.bincount(group, games.score == games.score[first][group]) == judged
     several = judged > 1
-    return same[several], (keys[several] // size**2).astype(np.intp)
+    return same[several], games.cluster[first][several].astype(np.intp)
 
 
 def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:

@@ -28,7 +28,7 @@ from arena.results.opinions import (
     peoples_opinions,
     verdict_opinions,
 )
-from arena.results.ratings import Group, of_group, rating_settings
+from arena.results.ratings import rating_settings
 from arena.results.scores import PEOPLE, enough, people_methods, people_scores, stored_methods
 from arena.results.table_agreement import (
     Calibration,
@@ -175,7 +175,6 @@ def compare_with_people(
     store: Store,
     tournament: str,
     *,
-    group: Group | None = None,
     most: int = 0,
     boards: bool = False,
     label_next: int | None = None,
@@ -193,8 +192,6 @@ def compare_with_people(
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), (), ()
-    if group is not None:
-        store = of_group(store, tournament, group)
     # Labels in the data need the whole dataset; otherwise the annotated queries are enough.
     data = cache(partial(store.dataset, tournament)) if store.is_labelled(tournament) else None
     tell(0.0, "Reading the opinions of judges and people")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from msgspec import DecodeError, Struct, msgpack
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from arena.config.settings import StoredSettings
 from arena.config.stages import further_stages, require_stages
 from arena.results.games import GameTable, read_games
-from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings
+from arena.results.ratings import Leaderboard, leaderboard, leaderboard_of, rating_settings
 from arena.store import Store
 from arena.store.cache import FigureCache
 from judges.errors import StoreError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-FIGURES: Final = 17
+FIGURES: Final = 18
 """Version of the computations of cached values.
 
 Raise it when a computation changes, so that values in stores are computed again; the tests of this module fail until
@@ -39,8 +39,8 @@ you do.
 
 WORTH_KEEPING: Final = 20_000
 """A run with at least this many games precomputes what pages show; with fewer games, pages open in about a second."""
-DRAWN: Final = "compare: ratings {}"
-"""Cache key of ratings on bootstrap draws; the placeholder is the group of queries, or ``None`` for all queries."""
+DRAWN: Final = "compare: ratings"
+"""Cache key of ratings on bootstrap draws."""
 _BOARD, _GAMES = "leaderboard", "games"
 
 
@@ -48,16 +48,16 @@ class Cache:
     """Cached values of one tournament; create the cache before you read the data from which you compute a value.
 
     The values are rows of the store. A transaction that changes their inputs also deletes them, and a value computed
-    before such a change is not stored. A store that is restricted to some queries caches nothing.
+    before such a change is not stored. Values of a group of queries are kept apart from those of all queries.
     """
 
     def __init__(self, store: Store, tournament: str) -> None:
         self._figures = FigureCache(store, tournament, f"figures {FIGURES}")
         self._seen, _ = store.judged(tournament)
-        self._whole = store.only is None
+        self._of = "" if store.group is None else f" where {'='.join(store.group)}"
 
     def get(self, kind: str) -> Any | None:
-        content = self._figures.get(kind) if self._whole else None
+        content = self._figures.get(f"{kind}{self._of}")
         with suppress(ValueError):
             return None if content is None else read(content)
         return None
@@ -65,8 +65,7 @@ class Cache:
     def keep(self, values: Mapping[str, Any]) -> None:
         """Store values by kind in the cache; does nothing if the store is read-only or was changed in the meantime."""
         with suppress(StoreError):
-            if self._whole:
-                self._figures.keep({kind: written(value) for kind, value in values.items()}, seen=self._seen)
+            self._figures.keep({f"{kind}{self._of}": written(value) for kind, value in values.items()}, seen=self._seen)
 
     def made(self, kind: str, make: Callable[[], Value], inputs: bytes = b"") -> Value:
         digest, value = hashlib.sha256(inputs).hexdigest(), self.get(kind)
@@ -77,25 +76,31 @@ class Cache:
         return figure
 
 
-def cached_leaderboard(
-    store: Store, tournament: str, group: Group | None = None, *, below_coverage: bool = False
-) -> Leaderboard:
+def cached_leaderboard(store: Store, tournament: str, *, by: str = "", below_coverage: bool = False) -> Leaderboard:
     """The leaderboard from the store's cache; if the cache lacks it, it is computed by ``leaderboard`` and cached.
 
     A read-only store caches nothing, so the leaderboard is computed in each call. If the share of judged games is below
-    ``ratings.min_coverage``, ratings are never cached and are returned only with ``below_coverage``.
+    ``ratings.min_coverage``, ratings are never cached and are returned only with ``below_coverage``. ``by`` names the
+    only column by which queries are grouped, so that fewer tests share the error probability.
     """
     require_stages(store.settings(tournament).stages)
-    board = _cached_board(store, tournament, group)
+    board = _cached_board(store, tournament)
     if board.withheld and below_coverage:
-        return leaderboard(store, tournament, below_coverage=True, group=group)
+        board = leaderboard(store, tournament, below_coverage=True)
+    if by:
+        from arena.results.groups import leader_by_group, require_column
+
+        queries, ratings = store.queries(tournament), board.ratings
+        require_column(queries, by)
+        if ratings is not None:
+            of, win_and_tie = ratings.agents[0].agent, ratings.settings.win_and_tie
+            groups = leader_by_group(cached_games(store, tournament), queries, of, win_and_tie, by=by)
+            board = replace(board, by_group=groups)
     return board
 
 
-def _cached_board(store: Store, tournament: str, group: Group | None) -> Leaderboard:
+def _cached_board(store: Store, tournament: str) -> Leaderboard:
     cache = Cache(store, tournament)
-    if group is not None:
-        return cache.made(f"{_BOARD} of {'='.join(group)}", lambda: leaderboard(store, tournament, group=group))
     board = cache.get(_BOARD)
     if not isinstance(board, Leaderboard):
         data = store.dataset(tournament)
@@ -124,7 +129,7 @@ def rating_draws(store: Store, tournament: str) -> Drawn | None:
             (draw(method, queries, options.bootstrap, options.seed, games.clusters) for method in methods), None
         )
 
-    return Cache(store, tournament).made(DRAWN.format(None), compute)
+    return Cache(store, tournament).made(DRAWN, compute)
 
 
 _PLAIN: Final = (type(None), bool, int, float, str)

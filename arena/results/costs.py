@@ -7,6 +7,7 @@ fastest among agents of equal quality.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, counted, listed
 from arena.present.table import Column, Table, plain, records
 from arena.ratings.results import AgentRating
-from judges.types import Answer
+from judges.types import Answer, repeat_of
 from retrieval_eval.stats.bootstrap import units_of
 
 if TYPE_CHECKING:
@@ -102,13 +103,17 @@ def agent_costs(data: Dataset, failed: Mapping[str, Causes]) -> tuple[AgentCosts
     ``cost_usd``, ``input_tokens`` and ``output_tokens``; answers of agents that the tournament asks have them too.
     ``failed`` has, for each agent that the tournament asks, the number of its missing answers by cause.
     """
-    answers: dict[str, list[Answer]] = {agent: [] for agent in sorted({*data.agents, *failed})}
+    by_agent: dict[str, Counter[str]] = {}
+    for name, causes in failed.items():
+        by_agent.setdefault(repeat_of(name)[0], Counter()).update(causes)
+    answers: dict[str, list[Answer]] = {agent: [] for agent in sorted({*data.agents, *by_agent})}
     for (_, agent), answer in data.answers.items():
-        answers[agent].append(answer)
+        answers[repeat_of(agent)[0]].append(answer)
+    repeats = Counter(repeat_of(name)[0] for name in {*data.answerers, *failed})
     return tuple(
-        _costs(agent, agent_answers, len(data.queries), failed.get(agent, {}))
+        _costs(agent, agent_answers, len(data.queries) * repeats[agent], by_agent.get(agent, {}))
         for agent, agent_answers in answers.items()
-        if agent_answers or agent in failed
+        if agent_answers or agent in by_agent
     )
 
 

@@ -12,6 +12,7 @@ from arena.store import Result, Wanted
 from arena.store.rows import GradedSubject
 from judges.types import Judgment
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Scores, scores_of
 
 COLUMN = "criteria_"
@@ -39,7 +40,7 @@ def criteria_scores(
         by_name = {key: answer_grades[name] for key, answer_grades in graded.items() if name in answer_grades}
         keys = [key for key, criteria in wanted.items() if name in criteria]
         scores.append(scores_of(name, by_name, keys, scale=scale, clusters=clusters, column=f"{COLUMN}{name}"))
-    return tuple(scores)
+    return tuple(map(averaged, scores))
 
 
 def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:

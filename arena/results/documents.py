@@ -17,7 +17,7 @@ from arena.store import Result, Store, Wanted
 from arena.store.outcomes import combined, document_labels, of_each_judge
 from judges.errors import InputError
 from judges.prompts.tasks import references
-from judges.types import AnnotatedDocument, Judgment, Retrieved, conversations, details_of, label_of
+from judges.types import AnnotatedDocument, Judgment, Retrieved, conversations, details_of, label_of, repeat_of
 from retrieval_eval.scores.metrics import (
     Labels,
     Metrics,
@@ -202,7 +202,7 @@ def retrieval_board(
     people = labels.get("people", {})
     by_agent: dict[str, list[Result | None]] = {}
     for entry in entries if relevance_outcomes else ():
-        by_agent.setdefault(entry.agent, []).append(results.get((entry.query_id, entry.doc_id)))
+        by_agent.setdefault(repeat_of(entry.agent)[0], []).append(results.get((entry.query_id, entry.doc_id)))
     if people or len(by_judge) > 1:  # otherwise there is nothing to compare
         from retrieval_eval.stats.agreement import label_agreement, rater_agreement
     return RetrievalBoard(

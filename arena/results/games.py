@@ -8,6 +8,7 @@ gives a probability for each label, each verdict comes with the judge's certaint
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -25,16 +26,19 @@ from arena.ratings.games import (
     WinAndTie,
     first_of_each,
     fold,
+    rows_of,
     used,
     without_preferences,
+    without_repeats,
 )
 from arena.ratings.results import RatingSettings
 from arena.results.outcomes import Coverage
 from arena.store import Store
 from arena.store.bulk import RowColumns
-from judges.types import GameOutcome, Judgment, Verdict, conversations
+from judges.types import GameOutcome, Judgment, Verdict, conversations, repeat_name, repeat_of
 from retrieval_eval.stats import Bools, Floats, Int32s
-from retrieval_eval.stats.scores import Gaps
+from retrieval_eval.stats.repeats import mean_of_repeats
+from retrieval_eval.stats.scores import Gaps, Scores
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
@@ -45,6 +49,8 @@ FAILED, WAITING, NOT_WANTED = 2, 3, 4
 
 
 class GameKey(NamedTuple):
+    """A game; the agents' names have the number of the repeat, see ``judges.types.repeat_of``."""
+
     query_id: str
     agent_a: str
     agent_b: str
@@ -66,6 +72,8 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         consistency: agreement between the samples of each judge that was asked several times.
         models: number of verdicts by judge and model, for judges whose models run on servers; their replies name the
             model.
+        repeat: number of the repeat that both agents played with, from 1, int32, shape (games,); ``None`` if all
+            answers are the first.
     """
 
     agents: tuple[str, ...]
@@ -82,21 +90,25 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
     causes: Mapping[str, int] = field(default_factory=dict)
     consistency: Mapping[str, Consistency] = field(default_factory=dict)
     models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    repeat: Int32s | None = None
 
     def __len__(self) -> int:
         return self.a.size
 
     def key(self, row: int) -> GameKey:
+        repeat = 1 if self.repeat is None else int(self.repeat[row])
         return GameKey(
             self.queries[self.query[row]],
-            self.agents[self.a[row]],
-            self.agents[self.b[row]],
+            repeat_name(self.agents[self.a[row]], repeat),
+            repeat_name(self.agents[self.b[row]], repeat),
             self.judges[self.judge[row]],
         )
 
     def find(self, key: GameKey) -> int | None:
         """The row of a game; its agents may be given in either order. ``None`` if there is no such game."""
-        pair = self.of_agent(key.agent_a) & self.of_agent(key.agent_b) & (key.agent_a != key.agent_b)
+        (first, repeat), (second, _) = repeat_of(key.agent_a), repeat_of(key.agent_b)
+        pair = self.of_agent(first) & self.of_agent(second) & (first != second)
+        pair &= repeat == (1 if self.repeat is None else self.repeat)
         rows = np.flatnonzero(pair & self.of_query(key.query_id) & self.of_judge(key.judge))
         return int(rows[0]) if rows.size else None
 
@@ -112,17 +124,25 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pair(self) -> NDArray[np.int64]:
-        """A number that identifies each game's query and agents, equal for all judges, shape (games,)."""
+        """A number that identifies each game's query, agents and repeat, equal for all judges, shape (games,)."""
         size = len(self.agents)
-        return np.asarray((self.query.astype(np.int64) * size + self.a) * size + self.b, np.int64)
+        pair = (self.query.astype(np.int64) * size + self.a) * size + self.b
+        return np.asarray(pair if self.repeat is None else pair * self.repeats + self.repeat - 1, np.int64)
+
+    @property
+    def repeats(self) -> int:
+        """The largest number of a repeat; 1 if all answers are the first."""
+        return 1 if self.repeat is None else int(self.repeat.max(initial=1))
 
     def of_pairs(self, pairs: Iterable[tuple[str, str, str]]) -> Bools:
-        """Whether each game is among ``pairs`` (query, and two agents sorted by name), shape (games,)."""
+        """Whether each game is among ``pairs`` (query, and two agents of a ``GameKey``, sorted), shape (games,)."""
         query, agent = ({name: index for index, name in enumerate(names)} for names in (self.queries, self.agents))
         size, pair_numbers = len(self.agents), []
-        for query_id, a, b in pairs:
-            if query_id in query and a in agent and b in agent:
-                pair_numbers.append((query[query_id] * size + agent[a]) * size + agent[b])
+        for query_id, *names in pairs:
+            (a, repeat), (b, _) = map(repeat_of, names)
+            if query_id in query and a in agent and b in agent and repeat <= self.repeats:
+                pair = (query[query_id] * size + agent[a]) * size + agent[b]
+                pair_numbers.append(pair * self.repeats + repeat - 1)
         return np.isin(self.pair, np.array(pair_numbers, np.int64))
 
     @cached_property
@@ -161,7 +181,8 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         agents, both = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         size = outcome.size
         sides = both[:size], both[size:]
-        return Games(agents, *sides, (outcome + 1) / 2, self.query[rows], tally=tally, judge=self.judge[rows])
+        columns = agents, *sides, (outcome + 1) / 2, self.query[rows]
+        return Games(*columns, tally=tally, judge=self.judge[rows], repeat=rows_of(self.repeat, rows))
 
     def _folded(self, rows: Bools, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
         judged = self.judged[rows]
@@ -183,7 +204,8 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
             of_a = self.preference[rows, ordered]
             preference = np.where(swapped, 1 - of_a, of_a)
         sides = both[: rows.size], both[rows.size :]
-        table = VerdictTable(agents, *sides, outcome, queries, query, judges, judge, preference)
+        repeat = rows_of(self.repeat, rows)
+        table = VerdictTable(agents, *sides, outcome, queries, query, judges, judge, preference, repeat=repeat)
         return table.clustered(self.clusters)
 
     def rated(self, settings: RatingSettings, of: Bools | None = None) -> Games | None:
@@ -195,6 +217,25 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         from arena.ratings.rate import games_to_rate  # imported late: cached games need no fits
 
         return without_preferences(games_to_rate(verdicts, settings), by_query=True)[0] if len(verdicts) else None
+
+    def points(self, win_and_tie: WinAndTie) -> Scores | None:
+        """Each agent's share of points on each query, over all games, a tie counting half; ``None`` without repeats.
+
+        It serves to compare an agent with itself: its repeats never meet, but each has met the others.
+        """
+        if self.repeat is None:
+            return None
+        score, shape = self.scores(win_and_tie), (self.repeats, len(self.agents), len(self.queries))
+        known = ~np.isnan(score)
+        cells = [
+            ((self.repeat - 1) * shape[1] + side)[known].astype(np.int64) * shape[2] + self.query[known]
+            for side in (self.a, self.b)
+        ]
+        points = np.concatenate([score[known], 1 - score[known]])
+        number, total = (np.bincount(np.concatenate(cells), of, math.prod(shape)) for of in (None, points))
+        repeats = np.where(number > 0, total / np.maximum(number, 1), np.nan).reshape(shape)
+        columns = self.agents, self.queries, mean_of_repeats(repeats)
+        return Scores("pairwise", *columns, clusters=self.clusters, repeats=repeats)
 
     def coverage(self) -> Coverage:
         wanted = self.outcome != NOT_WANTED
@@ -291,10 +332,13 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
     rows = rows.in_order_of("position")
     judges, (judge,) = rows.in_order("judge")
     queries, (query,) = rows.in_order("query")
-    agents, (first, second) = rows.in_order("first", "second")
+    names, sides = rows.in_order("first", "second")
+    agents, first, second, repeat = without_repeats(names, *sides)
     a, b, b_first = np.minimum(first, second), np.maximum(first, second), first > second
     limit = len(queries) * len(judges) * len(agents) ** 2
     key = ((query.astype(np.int64) * len(judges) + judge) * len(agents) + a) * len(agents) + b
+    if repeat is not None:
+        limit, key = limit * int(repeat.max()), key * int(repeat.max()) + repeat - 1
     start, game = first_of_each(key, limit)
     del key  # frees memory, as above
     plan_order = np.argsort(start)
@@ -328,6 +372,7 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
         _causes(rows, row_outcomes, slot, slot_outcomes),
         _consistency(counts, slot_judge, judges) if sampled else {},
         _models(rows, settings),
+        rows_of(repeat, start),
     )
 
 

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from arena.calibration import ItemKey, Opinion
 from arena.calibration.votes import Level
 from arena.data.kinds import CRITERIA, NO_VALUE, RELEVANCE, VERDICT, JudgedKind, as_number, kind_of_columns
+from arena.data.rankings import is_ranked
 from arena.data.verdict_words import BOTH_ORDERS, VERDICTS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
 from retrieval_eval.data.rows import Row, finite
-from retrieval_eval.data.table_spec import VOCABULARY, TableSpec, folded, say_read
+from retrieval_eval.data.table_spec import VOCABULARY, Columns, TableSpec, folded, names_of, say_read
 from retrieval_eval.data.tables import read_columns
 from retrieval_eval.data.trec import QRELS, is_qrels, read_qrels
 from retrieval_eval.stats.bootstrap import Clusters
@@ -28,9 +29,10 @@ _MAX_DISTINCT: Final = 50
 """Maximum number of different values in a column that may tell items apart, such as turns; see ``telling_apart``."""
 
 OPINIONS: Final = TableSpec(
-    ("qid", "did", "agent", "annotator", "score", "label", "nugget"),
-    words={"agent": ("run",), "score": ("grade",), **QRELS.words},
+    ("qid", "did", "agent", "annotator", "criterion", "score", "label", "nugget"),
+    words={"agent": ("run",), "score": ("grade", "value", "metric_value"), **QRELS.words},
     option=True,
+    named_by=dict.fromkeys(("score", "label", "grade", "assignment"), "annotator"),
 )
 WIDE: Final = replace(OPINIONS, columns=("qid", "agent", "annotator"), needed=("qid", "agent"))
 _SHOWN: Final = ("query", "answer", "reference", "passages")
@@ -50,7 +52,7 @@ class TableReading(Struct, frozen=True):
 
     item: tuple[str, ...] = ()
     by: str | None = None
-    columns: Mapping[str, str] | None = None
+    columns: Columns | None = None
     values: Mapping[str, str] | None = None
     skip_empty: bool = False
 
@@ -95,15 +97,19 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     if is_qrels(path):
         return _qrels(path)
     columns = read_columns(path)
-    for column in (options.columns or {}).values():
+    for column in (name for theirs in (options.columns or {}).values() for name in names_of(theirs)):
         if column not in columns:
             raise OPINIONS.missing(path, column, columns)
+    is_game = "agent_a" in VERDICTS.named(columns, options.columns).values()
+    if not is_game and (wide := OPINIONS.wide(options.columns)) is not None:
+        columns = wide.header(columns)
     names = set(OPINIONS.named(columns, options.columns).values())
     if (kind := kind_of_columns(names)) is not None:
         return _graded(path, kind, options)
+    if is_ranked(columns, options.columns or {}):
+        return _verdicts(path, options)
     if "agent" not in names and QRELS.has_all(columns, options.columns):  # BEIR's qrels: 'score' is the label
         return _graded(path, RELEVANCE, options)
-    is_game = "agent_a" in VERDICTS.named(columns, options.columns).values()
     if "agent" in names and not is_game and not names & {"criterion", "nugget"}:
         return _wide(path, options)
     return _verdicts(path, options)
@@ -227,7 +233,7 @@ def _places_known(imported: ImportedVerdicts) -> bool:
     column_of = {name: column for column, name in imported.called.items()}
     if "order" in column_of or column_of.keys() >= set(BOTH_ORDERS):
         return True
-    if folded(column_of["agent_a"]) == "left" and folded(column_of["agent_b"]) == "right":
+    if [folded(column_of.get(name, "")) for name in ("agent_a", "agent_b")] == ["left", "right"]:
         return True
     table, size = imported.table, len(imported.table.agents)
     if table.query is None:
@@ -246,15 +252,18 @@ def _graded(path: Path, kind: JudgedKind, options: TableReading) -> OpinionTable
 
 def _wide(path: Path, options: TableReading) -> OpinionTable:
     """Read grades from a table with a column for each criterion; any column without a known meaning is a criterion."""
-    columns = read_columns(path)
-    canonical = WIDE.named(columns, options.columns)
+    rows = list(replace(WIDE, needed=(*WIDE.needed, *_further(options))).rows(path, options.columns))
+    columns = list(rows[0].called)
+    canonical = rows[0].called
     known = {folded(name) for column in WIDE.columns for name in (column, *WIDE.spellings(column)) if name != "number"}
     reserved = {"reason", CONVERSATION, PROBABILITY, *_further(options)}
-    rows = list(replace(WIDE, needed=(*WIDE.needed, *_further(options))).rows(path, options.columns))
     criteria = [
-        name
+        canonical[name]
         for name in columns
-        if canonical[name] == name and name not in reserved and folded(name) not in known and not _is_text(rows, name)
+        if canonical[name] in {name, "score"}
+        and name not in reserved
+        and folded(name) not in known
+        and not _is_text(rows, name)
     ]
     if not criteria:
         raise OPINIONS.missing(path, "criterion", columns)
@@ -286,9 +295,12 @@ def _collected(
     clusters: dict[str, str] = {}
     skipped = 0
     rows_of_one: list[Hashable] = []
-    further: dict[str, list[str]] = {name: [] for name in read_columns(path)}
+    chosen = {name for theirs in (options.columns or {}).values() for name in names_of(theirs)}
+    further: dict[str, list[str]] = {name: [] for name in read_columns(path) if name not in chosen}
     spellings: dict[str, str] = {}
+    form = ""
     for row in rows:
+        form = row.form
         spellings |= row.called
         query_id = row.identifier("qid")
         name = "" if CONVERSATION in _further(options) else row.text(CONVERSATION).strip()
@@ -324,7 +336,7 @@ def _collected(
     }
     raters = {opinion.rater for opinions in groups.values() for opinion in opinions}
     count = f"{counted(len(rows_of_one), kind.noun)} by {counted(len(raters), 'rater')}"
-    say_read(path, spellings, used_columns, count)
+    say_read(path, spellings, used_columns, count, form)
     spare = {name: texts for name, texts in further.items() if spellings.get(name, name) not in used_columns}
     remarks = [f"{skipped:,} without a value left out"] if skipped else []
     if kind is RELEVANCE:

@@ -8,12 +8,14 @@ from importlib import import_module
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.config.settings import StoredSettings
-from arena.config.stages import further_stages, require_stages
+from arena.config.stages import WORDINGS, further_stages, require_stages
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.outcomes import LabelResults, combined, document_labels, each_combined, of_each_judge
 from judges.types import JudgeFailure, Judgment, Task
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Scores
 
 OutcomesOf: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
@@ -77,11 +79,12 @@ def further_results(
         InputError: a stage that made judgments in this tournament is not installed.
     """
     require_stages(settings.stages)
-    return {
+    by_stage: dict[str, StageResults] = {
         key: import_module(stage.results).results(store, tournament)
         for key, stage in further_stages().items()
-        if key in settings.further and (stage.scores or not scored)
+        if key in settings.further and (stage.scores or not stage.tasks or not scored)
     }
+    return {key: replace(each, scores=tuple(map(averaged, each.scores))) for key, each in by_stage.items()}
 
 
 _WORDS: Final[Mapping[Task, str]] = {
@@ -108,7 +111,8 @@ AGENTS_ASKED: Final = "Agents asked"
 
 def stage_words() -> dict[Task, str]:
     """By task, the heading of its counts of judgments, such as "Documents labelled"."""
-    return {task: stage.words for stage in further_stages().values() for task in stage.tasks} | dict(_WORDS)
+    words = {task: stage.words for stage in further_stages().values() for task in stage.tasks} | dict(_WORDS)
+    return words | {again: f"{words[task]}, wording {number}" for again, (task, number) in WORDINGS.items()}
 
 
 class Coverage(Struct, frozen=True):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.settings import StoredSettings
-from arena.data.dataset import groupings
+from arena.data.dataset import Group, group_values, groupings
 from arena.present.blocks import to_judge_the_rest
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
@@ -19,8 +19,9 @@ from arena.results.games import GameTable, read_games
 from arena.results.outcomes import Coverage, Shortfall, coverage, shortfall
 from judges.errors import InputError
 from judges.sections import shortened
-from judges.types import JudgeFailure, Judgment, Task, conversations
+from judges.types import JudgeFailure, Judgment, Query, Task, conversations, repeat_of
 from judges.writing import count_words
+from retrieval_eval.stats.repeats import Noise, noises
 from retrieval_eval.stats.scores import Gaps, MissingShare, Scores, shares
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from arena.ratings.games import VerdictTable
     from arena.ratings.results import Ratings
     from arena.results.documents import CitationBoard, RetrievalBoard
-    from arena.results.groups import Reversals
+    from arena.results.groups import LeaderByGroup
     from arena.stages.adaptive import AdaptiveState
     from arena.store.outcomes import Consistency
     from retrieval_eval.exam.scores import ExamScores
@@ -42,8 +43,6 @@ from arena.store.store import StoreSubset
 from arena.store.wants import paid
 
 Made = TypeVar("Made")
-Group: TypeAlias = tuple[str, str]
-"""A metadata column and a value; the group contains the queries that have this value."""
 
 
 class Leaderboard(Struct, frozen=True):
@@ -71,10 +70,12 @@ class Leaderboard(Struct, frozen=True):
         missing: number of missing judgments and of all planned judgments, by score and agent.
         uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
         models: number of judgments by judge and by the model that replied, for judges on a provider's server.
+        drifts: the last finding on each judge that was asked again since its card, see ``arena.run.drift``.
         paid_usd: cost in dollars of all judgments; ``None`` if unknown, for a group of queries, and where no further
             queries are called for.
-        reversals: groups of queries on which another agent beats the leader; ``None`` if no column groups the queries,
-            or there are no ratings.
+        by_group: the leader on each group of queries; ``None`` if no column groups them, or there are no ratings.
+        groups: number of groups of all queries, of which ``group`` is one; 0 without a group.
+        noise: how much each score changes when a system is asked again; empty if no agent answered a query twice.
     """
 
     tournament: str
@@ -100,8 +101,11 @@ class Leaderboard(Struct, frozen=True):
     missing: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
     models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    drifts: Sequence[Mapping[str, float | int | str]] = ()
     paid_usd: float | None = None
-    reversals: Reversals | None = None
+    by_group: LeaderByGroup | None = None
+    groups: int = 0
+    noise: tuple[Noise, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -117,17 +121,29 @@ _LISTED: Final = 120
 _NO_COLUMN: Final = "the queries' table has no column that makes groups"
 
 
-def of_group(store: Store, tournament: str, group: Group) -> StoreSubset:
-    """A view of the store with only the queries of a group.
+def of_group(store: Store, tournament: str, group: Group | None) -> Store:
+    """A view of the store with only the queries of a group; the store itself if ``group`` is ``None``.
 
     Raises:
         InputError: no query belongs to the group.
     """
-    (column, value), queries = group, store.queries(tournament)
-    chosen = [query_id for query_id, query in queries.items() if query.metadata.get(column) == value]
+    return store if group is None else StoreSubset(store, queries_of(store.queries(tournament), group), group)
+
+
+def queries_of(queries: Mapping[str, Query], group: Group | None) -> Mapping[str, Query]:
+    """The queries of a group, by id; all if ``group`` is ``None``.
+
+    Raises:
+        InputError: no query belongs to the group.
+    """
+    if group is None:
+        return queries
+    column, value = group
+    values_of = {query_id: group_values(query) for query_id, query in queries.items()}
+    chosen = {query_id: queries[query_id] for query_id, values in values_of.items() if values.get(column) == value}
     if not chosen:
-        values = dict.fromkeys(query.metadata[column] for query in queries.values() if column in query.metadata)
-        columns = dict.fromkeys(name for query in queries.values() for name in query.metadata)
+        columns = dict.fromkeys(name for values in values_of.values() for name in values)
+        values = {values[column] for values in values_of.values() if column in values}
         groups = groupings(queries.values())
         group_names = [f"{name}={group_value}" for name, group_values in groups.items() for group_value in group_values]
         if values and column not in groups:
@@ -137,7 +153,12 @@ def of_group(store: Store, tournament: str, group: Group) -> StoreSubset:
         else:
             hint = f"the queries' columns are {shortened(columns, _LISTED)}" if columns else _NO_COLUMN
         raise InputError(f"no query has {column}={value}; {hint}")
-    return StoreSubset(store, chosen)
+    return chosen
+
+
+def number_of_groups(store: Store, tournament: str) -> int:
+    """Number of groups of all queries, from which the group of a store of one group was chosen; 0 if it has all."""
+    return 0 if store.group is None else sum(map(len, groupings(Store.queries(store, tournament).values()).values()))
 
 
 def leaderboard(
@@ -145,24 +166,18 @@ def leaderboard(
     tournament: str | None = None,
     *,
     below_coverage: bool = False,
-    group: Group | None = None,
 ) -> Leaderboard:
     """Compute the leaderboard from the judgments that a tournament has so far; equal stores give equal results.
 
     Args:
         tournament: the tournament's name; optional if the store has only one tournament.
         below_coverage: whether to compute ratings even from fewer verdicts than ``ratings.min_coverage`` requires.
-        group: the group of queries to which all results are restricted; ``None`` for all queries.
 
     Raises:
-        InputError: there is no such tournament or group, the store has several tournaments and none is named, or the
-            tournament only has synthetic queries.
+        InputError: there is no such tournament, the store has several tournaments and none is named, or the tournament
+            only has synthetic queries.
     """
     name = tournament or store.only_tournament()
-    if group is not None:
-        part = of_group(store, name, group)
-        board = leaderboard(part, name, below_coverage=below_coverage)
-        return replace(board, group=group, adaptive=None)
     data = store.dataset(name)
     return leaderboard_of(store, name, data, read_games(store, name, data), below_coverage=below_coverage)
 
@@ -210,7 +225,9 @@ def leaderboard_of(
         {task: stages[task] for task in all_tasks() if task in stages},
         _causes(outcomes.values(), games.causes),
         settings,
-        adaptive=_adaptive(settings, data, games),
+        adaptive=None if store.group is not None else _adaptive(settings, data, games),
+        group=store.group,
+        groups=number_of_groups(store, name),
         shortfall=shortage,
         consistency={task: consistencies[task] for task in all_tasks() if consistencies.get(task)},
         exam=exam,
@@ -229,8 +246,18 @@ def leaderboard_of(
         },
         uneven=shares(gaps, clusters),
         models=_models(samples.values(), games.models, settings),
+        drifts=_drifts(store, name),
         paid_usd=_paid(store, name, ratings),
-        reversals=None if ratings is None else _reversals(games, data, ratings),
+        by_group=None if ratings is None else _by_group(games, data, ratings),
+        noise=noises(
+            [
+                *filter(None, [games.points(settings.win_and_tie)]),
+                *criteria[:1],
+                *(() if exam is None else exam.scores),
+                *(() if nuggets is None else nuggets.answers.scores[:1]),
+                *(scores for results in further.values() for scores in results.scores[:1]),
+            ]
+        ),
     )
 
 
@@ -267,12 +294,12 @@ def _rated(
     return ratings, by_judge, controlled
 
 
-def _reversals(games: GameTable, data: Dataset, ratings: Ratings) -> Reversals | None:
+def _by_group(games: GameTable, data: Dataset, ratings: Ratings) -> LeaderByGroup | None:
     if not groupings(data.queries.values()):
         return None
-    from arena.results.groups import reversals
+    from arena.results.groups import leader_by_group
 
-    return reversals(games, data.queries, ratings.agents[0].agent, ratings.settings.win_and_tie)
+    return leader_by_group(games, data.queries, ratings.agents[0].agent, ratings.settings.win_and_tie)
 
 
 def _exam(store: Store, tournament: str, settings: StoredSettings, outcomes: OutcomesOf) -> ExamScores | None:
@@ -327,9 +354,11 @@ def _documents(
 def _unjudged(store: Store, data: Dataset, games: GameTable, settings: StoredSettings) -> int:
     """Number of queries without a judged game although two agents answer them, plus those that ``data.limit`` cut."""
     judged = {games.queries[place] for place in set(games.query[games.played].tolist())}
-    answering: dict[str, set[str]] = {query_id: {agent.name for agent in settings.agents} for query_id in data.queries}
+    answering: dict[str, set[str]] = {
+        query_id: {repeat_of(agent.name)[0] for agent in settings.agents} for query_id in data.queries
+    }
     for query_id, agent in data.answers:
-        answering[query_id].add(agent)
+        answering[query_id].add(repeat_of(agent)[0])
     count = sum(len(agents) > 1 and query_id not in judged for query_id, agents in answering.items())
     return count + (settings.left_out if store.only is None else 0)
 
@@ -350,10 +379,9 @@ def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
 def _adaptive(settings: StoredSettings, data: Dataset, games: GameTable) -> AdaptiveState | None:
     if not settings.adaptive or settings.pairwise is None:
         return None
-    from arena.ratings.adaptive import Meeting
-    from arena.stages.adaptive import AdaptiveGames
+    from arena.stages.adaptive import AdaptiveGames, meeting_of
 
-    meetings = dict.fromkeys(Meeting(*games.key(row)[:3]) for row in range(len(games)))
+    meetings = dict.fromkeys(meeting_of(*games.key(row)[:3]) for row in range(len(games)))
     schedule = AdaptiveGames(settings.pairwise, data, list(meetings))
     schedule.learn(games.verdicts().each())
     return schedule.state()
@@ -382,6 +410,14 @@ def rating_settings(settings: StoredSettings) -> RatingSettings:
 def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]], of_games: Mapping[str, int]) -> dict[str, int]:
     causes = Counter(result.cause for stage in stages for _, result in stage if isinstance(result, JudgeFailure))
     return dict(sorted((causes + Counter(of_games)).items()))
+
+
+def _drifts(store: Store, tournament: str) -> list[Mapping[str, float | int | str]]:
+    """The last finding on each judge and level."""
+    results = store.results_named(f"drift-{tournament}-").values()
+    outcomes = [each.outcome for each in results if isinstance(each, Judgment) and isinstance(each.outcome, Mapping)]
+    outcomes.sort(key=lambda each: (each["day"], each["labels"]))
+    return [*{(each["judge"], each["level"]): each for each in outcomes}.values()]
 
 
 def _models(

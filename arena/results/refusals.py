@@ -82,7 +82,7 @@ def refusal_scores(
     decided = answerable | unanswerable
     if not decided:
         return (score("declined", "Declined", reactions, lambda _, kept: not kept, lower=True),)
-    scores = [score("alignment", "Aligned", decided, lambda key, kept: kept is (key in answerable))]
+    scores = [score("alignment", "Refusal score", decided, lambda key, kept: kept is (key in answerable))]
     coverage = score("coverage", "Coverage", decided, lambda _, kept: kept)
     if unanswerable:
         scores += [_risk(coverage, {query_id for _, query_id in unanswerable})]

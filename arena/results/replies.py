@@ -16,7 +16,7 @@ from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRI
 from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from judges.errors import InputError
-from judges.types import CITATIONS, Answer, Document, Query, Retrieved
+from judges.types import CITATIONS, Answer, Document, Query, Retrieved, repeat_of
 from retrieval_eval.agents.types import AgentFailure, AgentReply
 
 NOT_ASKED = "not asked"
@@ -81,12 +81,15 @@ class AnswerTimes(Struct, frozen=True):
 def answer_times(store: Store, tournament: str, agent: str, since: float | None = None) -> AnswerTimes:
     """When an agent's answers in a tournament were made; those of this run were made after ``since``."""
     answered, _ = store.answered(tournament)
-    names = {query_id for query_id, answering in answered if answering == agent}
-    stored = next((each for each in store.settings(tournament).agents if each.name == agent), None)
-    if stored is None or stored.settings.get("kind") == "file":
+    of_agent = {name for name in {name for _, name in answered} if repeat_of(name)[0] == agent}
+    names = {key for key in answered if key[1] in of_agent}
+    stored = [each for each in store.settings(tournament).agents if repeat_of(each.name)[0] == agent]
+    if not stored or stored[0].settings.get("kind") == "file":
         return AnswerTimes(agent, len(names))
-    queries = [query for query_id, query in store.queries(tournament).items() if query_id in names]
-    asked = [AgentQuery.of(stored, query) for query in queries]
+    queries = store.queries(tournament).items()
+    asked = [
+        AgentQuery.of(each, query) for each in stored for query_id, query in queries if (query_id, each.name) in names
+    ]
     times = AgentReplies(store).times(asked)
     made = [times[query] for query in asked if query in times]
     anew = None if since is None else sum(at >= since for at in made)

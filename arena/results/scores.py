@@ -29,6 +29,7 @@ from arena.store import Result, Store, Wanted
 from judges.types import Task, conversations
 from retrieval_eval.nuggets.scores import score_table
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of, units_with
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
@@ -100,7 +101,7 @@ def people_methods(people: Opinions) -> list[Method]:
         key: float(np.mean([np.mean(values) for values in criteria_grades.values()]))
         for key, criteria_grades in by_criterion.items()
     }
-    return [*methods, *([scores_of(f"criteria, {PEOPLE}", graded)] if graded else [])]
+    return [*methods, *([averaged(scores_of(f"criteria, {PEOPLE}", graded))] if graded else [])]
 
 
 def people_scores(
@@ -122,7 +123,7 @@ def people_scores(
             values[opinion.item[places[0]], opinion.query_id].append(opinion.value)
         if values:
             means = {key: float(np.mean(labels)) for key, labels in values.items()}
-            methods.append((level, scores_of(f"{level}, {PEOPLE}", means)))
+            methods.append((level, averaged(scores_of(f"{level}, {PEOPLE}", means))))
     scores = []
     for level, method in methods:
         seen = units_with(method.seen(), units_of(method.queries, clusters)).tolist()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from arena.results.outcomes import StageResults, outcomes
 from arena.stages.support import SUPPORT, SupportSection, SupportStage, SupportSubject
 from arena.store import Store
-from judges.types import Judgment, conversations
+from judges.types import Judgment, conversations, repeat_of
 from retrieval_eval.scores.citations import OtherMarks, other_marks
 from retrieval_eval.scores.support import AnswerSupport, CitationsChecked, answer_support, support_scores
 
@@ -45,7 +45,7 @@ def results(store: Store, tournament: str) -> SupportResults:
     answers, unread = {}, dict.fromkeys(data.agents, 0)
     for (query_id, agent), sentences in data.sentences.items():
         if sentences is None:
-            unread[agent] += 1
+            unread[repeat_of(agent)[0]] += 1
             continue
 
         def level(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> int | None:

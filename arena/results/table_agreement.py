@@ -202,7 +202,9 @@ def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -
     sides = f"the judges' {apart} are {listed(of_judges, _NAMED)}, people's {listed(of_people, _NAMED)}"
     if apart != "criteria":
         return sides
-    return f"{sides}; if these are people, write a row for each of them, with columns annotator, criterion and score"
+    mine, theirs = sorted({opinion.item[-1] for opinion in judges}), sorted({opinion.item[-1] for opinion in people})
+    each = " ".join(f"--column people:score={name}" for name in theirs[:_NAMED])
+    return f"{sides}; if these are people who gave {mine[0]!r}, say --column score={mine[0]} {each}"
 
 
 def by_name(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:

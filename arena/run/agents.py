@@ -18,7 +18,7 @@ from arena.store.agents import AgentReplies
 from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec
-from judges.types import CallTrace
+from judges.types import CallTrace, repeat_name
 from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
@@ -31,7 +31,7 @@ class OpenedAgents(Struct, frozen=True):
     Attributes:
         judges: the models that generate the agents' answers, by name.
         corpus: the document collection that agents search or cite from; ``None`` if no agent uses one.
-        declared: each agent's name, identity and settings, as the store records them.
+        declared: each agent's name, identity and settings, as the store records them; an entry for each repeat.
     """
 
     agents: list[Agent]
@@ -75,16 +75,28 @@ def open_agents(
 
 
 def declared(agents: Iterable[Agent], specs: Mapping[str, AgentSpec], newest: Mapping[str, str]) -> list[StoredAgent]:
-    """The agents as the store records them; ``newest`` has the identity of each agent's newest asking, by identity."""
+    """The agents as the store records them; ``newest`` has the identity of each agent's newest asking, by identity.
+
+    Each repeat is an entry of its own: its answers are stored under an identity that has the number of the repeat. Of
+    several names for one system, those with repeats have answers of their own, and those without share one.
+    """
+    agents, first = list(agents), dict[str, str]()
+    for agent in agents:
+        if specs[agent.name].repeats > 1:
+            first.setdefault(agent.identity, agent.name)
     return [
         StoredAgent(
-            name=agent.name,
-            identity=newest[agent.identity],
-            settings=specs[agent.name].stored(),
+            name=repeat_name(agent.name, repeat),
+            identity=newest[agent.identity]
+            + ("" if first.get(agent.identity, agent.name) == agent.name or spec.repeats == 1 else f"#{agent.name}")
+            + ("" if repeat == 1 else f"#{repeat}"),
+            settings=spec.stored(),
             notes=agent.notes,
-            told_id=specs[agent.name].told_id,
+            told_id=spec.told_id,
         )
         for agent in agents
+        for spec in [specs[agent.name]]
+        for repeat in range(1, spec.repeats + 1)
     ]
 
 

@@ -8,7 +8,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -33,7 +32,7 @@ from judges.errors import RETRIED_NEXT_RUN, InputError, ProviderError
 from judges.functions import contained
 from judges.judge import Called, Judge, MayAsk, Stop
 from judges.sections import nearest
-from judges.types import CallTrace, Query, Task
+from judges.types import CallTrace, Query, Task, repeat_of
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, ReplyOrFailure
@@ -227,7 +226,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
 
     def settled(want: Wanted, result: ReplyOrFailure | AnswerOutcome) -> None:
         if failed(result):
-            agent = want.item
+            agent, _ = repeat_of(want.item)
             causes[agent][result.cause or ""] += 1  # type: ignore[union-attr]
             if isinstance(result, AgentFailure):
                 problems.setdefault(agent, result.message)
@@ -235,10 +234,11 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
     def ended(agent: str) -> None:
         seconds[agent] = time.perf_counter() - started
 
-    queue = Queue(source, progress, settled, ended, stage_of=attrgetter("item"))
-    for agent in source.judges:
-        queue.begin(agent, len(source.queries))
-    queue.put(source.wants())
+    queue = Queue(source, progress, settled, ended, stage_of=lambda want: repeat_of(want.item)[0])
+    wants = source.wants()
+    for agent, number in Counter(repeat_of(want.item)[0] for want in wants).items():
+        queue.begin(agent, number)
+    queue.put(wants)
     queue.close()
     await queue.finish(queue.run(), stop)
     summaries = {}
@@ -371,13 +371,13 @@ class Answers:
         return AskedAgent(agent, judge, at_once, asyncio.Semaphore(at_once))
 
     def wants(self) -> list[Wanted]:
-        """One planned reply for each agent and query; of identical agents, only the first one will be asked."""
+        """One planned reply for each agent, query and repeat; of identical agents, only the first one will be asked."""
         first: dict[str, str] = {}
-        for agent in self.opened.agents:
-            first.setdefault(agent.identity, agent.name)
+        for agent in self.opened.declared:
+            first.setdefault(agent.identity, repeat_of(agent.name)[0])
         return [
             Wanted(Task.ANSWERING, first[agent.identity], query_id, agent.name)
-            for agent in self.opened.agents
+            for agent in self.opened.declared
             for query_id in self.queries
         ]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from statistics import median_low
 from typing import Final
 
@@ -20,7 +20,7 @@ from arena.run.planner import PlannedCalls
 from arena.store import Store
 from arena.store.wants import mean_costs
 from judges.spec import FREE, price_of
-from judges.types import Task, conversations
+from judges.types import Task, conversations, repeat_of
 from retrieval_eval.stats import Floats, Int32s, Ints
 from retrieval_eval.stats.bootstrap import units_of
 from retrieval_eval.stats.decidable import ENOUGH, FEWEST, Components, components, smallest_difference
@@ -38,6 +38,7 @@ class Decidable(Struct, frozen=True):
         smallest: the smallest difference of two agents, in share of points from one half, that is found in 80 % of
             runs; ``None`` if none is.
         other_judges: the same with intervals for other judges of this kind; ``None`` also if it is not known.
+        repeats: number of answers of each agent to a query.
     """
 
     run: str
@@ -46,6 +47,7 @@ class Decidable(Struct, frozen=True):
     cost_usd: float | None
     smallest: float | None
     other_judges: float | None
+    repeats: int = 1
 
 
 class Decides(Struct, frozen=True):
@@ -76,11 +78,39 @@ def decides(config: Config, data: Dataset, rows: Sequence[PlannedCalls], store: 
         _total([planned, *(_cost(config, row, paid) for row in rows if row.task is Task.PAIRWISE or whole)])
         for whole in (True, False)
     )
-    sizes = [("As planned", queries, judges, planned), ("Twice the queries", 2 * queries, judges, every)]
+    repeats = planned_repeats(config, data)
+    sizes = [
+        ("As planned", queries, judges, repeats, planned),
+        ("Twice the queries", 2 * queries, judges, repeats, every),
+    ]
     if pilot.components.rest is not None:
-        sizes.append(("Twice the judges", queries, 2 * judges, games))
-    found = partial(smallest_difference, pilot.components)
-    return replace(pilot, runs=[Decidable(*of, found(*of[1:3]), found(*of[1:3], others=True)) for of in sizes])
+        sizes.append(("Twice the judges", queries, 2 * judges, repeats, games))
+    if pilot.components.answers is not None:
+        sizes.append(("Twice the repeats", queries, judges, 2 * repeats, every))
+    runs = []
+    for run, size, asked, times, cost in sizes:
+        found, others = (
+            smallest_difference(pilot.components, size, asked, times, others=other) for other in (False, True)
+        )
+        runs.append(Decidable(run, size, asked, cost, found, others, times))
+    return replace(pilot, runs=runs)
+
+
+def planned_repeats(config: Config, data: Dataset) -> int:
+    """The largest number of answers to a query that two agents give, so that all of them are in games."""
+    numbers = Counter(repeat_of(name)[0] for name in data.answerers)
+    numbers |= Counter({name: spec.repeats for name, spec in config.agents.items()})
+    return sorted([1, 1, *numbers.values()])[-2]
+
+
+def repeats_note(repeats: int, pilot: Components | None) -> str:
+    """What repeats are good for, and what new queries do better."""
+    worth = None if pilot is None else pilot.worth(repeats)
+    here = "with 3 repeats about 1.67" if worth is None else f"here {worth:.2f}"
+    return (
+        f"{repeats} answers to each query: at equal numbers of games new queries tell more (the variance with repeats "
+        f"is {here} times as large); to measure the noise of a system, two repeats on 20 to 30 queries suffice"
+    )
 
 
 def _pilot(store: Store, tournament: str) -> Decides | None:
@@ -98,15 +128,19 @@ def _pilot(store: Store, tournament: str) -> Decides | None:
 
 
 def _cells(games: Games, query: Ints, judge: Int32s) -> Floats:
-    """Mean share of points, from one half, of each pair's first agent, shape (pairs, queries, judges)."""
+    """Mean share of points, from one half, of each pair's first agent, shape (pairs, queries, judges[, repeats])."""
     _, pair, met = np.unique(games.a * len(games.agents) + games.b, return_inverse=True, return_counts=True)
     (_, row), (_, column) = (np.unique(codes, return_inverse=True) for codes in (query, judge))
-    shape = int(row.max()) + 1, int(column.max()) + 1
+    shape = [int(row.max()) + 1, int(column.max()) + 1]
+    place_in_row = column
+    if games.repeat is not None:
+        shape.append(int(games.repeat.max()))
+        place_in_row = column * shape[2] + games.repeat - 1
     pairs = np.argsort(-met, kind="stable")[: max(1, _MOST_CELLS // math.prod(shape))]
     place = np.full(met.size, -1)
     place[pairs] = np.arange(pairs.size)
     kept = place[pair] >= 0
-    cell = ((place[pair] * shape[0] + row) * shape[1] + column)[kept]
+    cell = (place[pair] * math.prod(shape) + row * math.prod(shape[1:]) + place_in_row)[kept]
     played, points = (np.bincount(cell, of, pairs.size * math.prod(shape)) for of in (None, games.score[kept] - 0.5))
     return np.where(played > 0, points / np.maximum(played, 1), np.nan).reshape(-1, *shape)
 

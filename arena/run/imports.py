@@ -12,12 +12,15 @@ from msgspec.structs import replace
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
+from arena.data.scored import LOWER, read_scores
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.ratings.games import GameVerdict
 from arena.results.opinion_tables import telling_apart
 from arena.store import Store, Wanted, chunks
 from judges.errors import DataError, InputError
+from judges.sections import nearest
 from judges.types import WITHOUT_TEXT, Answer, Judgment, Query, Task
+from retrieval_eval.data.table_spec import Columns
 
 UNNAMED_JUDGE = "recorded"
 """Name given to the judge if the table of verdicts has no judge column."""
@@ -48,7 +51,7 @@ def import_table(
     queries: Path | None = None,
     documents: Path | None = None,
     answers: Path | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     values: Mapping[str, str] | None = None,
     item: Sequence[str] = (),
 ) -> ImportedTable:
@@ -80,11 +83,7 @@ def import_table(
         named = zip(verdicts, table.verdicts, strict=True)
         data = _with_conversations(data, {turn.query_id or "": whole.query_id or "" for turn, whole in named})
     store = Store.create(location)
-    if tournament in store.tournaments() and not store.settings(tournament).imported:
-        raise InputError(
-            f"{store.location}: a run made the tournament {tournament!r}; "
-            "give the imported one another name with --tournament"
-        )
+    _require_imported(store, tournament)
     before = {ident for _, ident in store.wanted(tournament)} if tournament in store.tournaments() else set()
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
     store.begin(tournament, settings, data, unique)
@@ -95,6 +94,45 @@ def import_table(
         before.difference_update(judgment.judgment_id for judgment in judgments.values())
     store.close()
     return ImportedTable(len(unique), len(table.verdicts) - len(unique), len(before))
+
+
+def import_scores(
+    files: Sequence[Path],
+    location: str,
+    tournament: str,
+    *,
+    columns: Columns | None = None,
+    lower: Sequence[str] = (),
+    higher: Sequence[str] = (),
+) -> tuple[Dataset, dict[str, bool]]:
+    """Import scores of answers into a store as a tournament; of each score, whether lower is better.
+
+    Lower is better for those in ``lower``, and for known names such as ``hallucination`` that are not in ``higher``.
+    """
+    data, names = read_scores(files, columns)
+    if unknown := [name for name in (*lower, *higher) if name not in names]:
+        raise InputError(f"{unknown[0]}: no such score{nearest(unknown[0], names)}")
+    is_lower = {name: name in lower or (name not in higher and bool(LOWER.search(name.casefold()))) for name in names}
+    store = Store.create(location)
+    _require_imported(store, tournament)
+    section = {"columns": names, "lower": [name for name in names if is_lower[name]]}
+    settings = {
+        "ratings": RatingsSection().model_dump(mode="json"),
+        "judges": {},
+        "source": _SOURCE,
+        "answer_scores": section,
+    }
+    store.begin(tournament, settings, data, [])
+    store.close()
+    return data, is_lower
+
+
+def _require_imported(store: Store, tournament: str) -> None:
+    if tournament in store.tournaments() and not store.settings(tournament).imported:
+        raise InputError(
+            f"{store.location}: a run made the tournament {tournament!r}; "
+            "give the imported one another name with --tournament"
+        )
 
 
 def _of_items(file: Path, table: ImportedVerdicts, item: Sequence[str]) -> list[GameVerdict]:

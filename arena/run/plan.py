@@ -18,7 +18,7 @@ from arena.data.files import load_files
 from arena.run.agents import OpenedAgents, open_agents, runs_on_workers, with_all_workers
 from arena.run.answers import needs_call
 from arena.run.assigned import Assigned, made_from
-from arena.run.decidable import Decides, decides
+from arena.run.decidable import Decides, decides, planned_repeats, repeats_note
 from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.stages.queries import QueriesStage, group_of, read_reviewed
@@ -28,7 +28,7 @@ from arena.store import Store, Wanted, missing
 from arena.store.agents import AgentQuery, AgentReplies
 from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec, price_of
-from judges.types import CITATIONS, Answer, Document, Query, Retrieved, Task
+from judges.types import CITATIONS, Answer, Document, Query, Retrieved, Task, repeat_name, repeat_of
 from judges.writing import CHARACTERS_PER_TOKEN, estimated_tokens
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, judges_of_agents
@@ -169,6 +169,8 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None, stages: Tourna
         *agent_notes(config, agents),
         *_addresses(config),
     ]
+    if (repeats := planned_repeats(config, data)) > 1:
+        notes.append(repeats_note(repeats, found.components if isinstance(found, Decides) else None))
     if isinstance(found, str):
         notes.append(found)
     if to_come:
@@ -191,7 +193,7 @@ def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
     owed = {
         (query_id, agent): Answer(query_id, agent, "")
         for query_id in data.queries
-        for agent in config.agents
+        for agent in answerers(config)
         if (query_id, agent) not in data.answers
     }
     if not owed:
@@ -201,6 +203,11 @@ def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
         for dataset in (replace(data, answers={**data.answers, **owed}), data)
     )
     return len(owed), whole - now
+
+
+def answerers(config: Config) -> list[str]:
+    """The names of the answers to come: agents, and their repeats."""
+    return [repeat_name(name, at) for name, spec in config.agents.items() for at in range(1, spec.repeats + 1)]
 
 
 def _addresses(config: Config) -> list[str]:
@@ -240,7 +247,8 @@ def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None)
     answers, documents = dict(data.answers), dict(data.documents)
     retrieved = {query_id: list(entries) for query_id, entries in data.retrieved.items()}
     for query_id in data.queries:
-        for agent, spec in config.agents.items():
+        for agent in answerers(config):
+            spec = config.agents[repeat_of(agent)[0]]
             if (query_id, agent) in answers:
                 continue
             stand_ins = list(_documents(f"{query_id}/{agent}", longest, _documents_of(config, spec)))
@@ -325,7 +333,8 @@ def plan_agents(
     passages = [estimated_tokens(document.text) for document in documents] or [0]
     passage = max(passages) if longest else sum(passages) / len(passages)
     rows = []
-    for name, asked in wanted.items():
+    for name in config.agents:
+        asked = [query for declared, asks in wanted.items() if repeat_of(declared)[0] == name for query in asks]
         todo = len({query for query in asked if needs_call(outcomes.get(query), retry_failed=False)})
         rows.append(_planned(name, config, len(asked), todo, passage=passage, query=length))
     return rows, opened

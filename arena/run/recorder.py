@@ -16,7 +16,7 @@ from arena.store import Store
 from arena.store.runners import Runner
 from arena.store.runs import Ending, Runs
 from judges.errors import InputError, StoreError
-from judges.types import conversations
+from judges.types import conversations, repeat_of
 
 if TYPE_CHECKING:
     from arena.config.settings import StoredSettings
@@ -121,7 +121,7 @@ def query_digests(data: Dataset) -> dict[str, str]:
 
 def answer_digests(data: Dataset, query_ids: Container[str]) -> dict[str, str]:
     """By agent, a digest of its answers to these queries; equal digests mean equal texts."""
-    digests = {agent: hashlib.sha256() for agent in sorted(data.agents)}
+    digests = {agent: hashlib.sha256() for agent in data.answerers}
     for query_id, agent in sorted(data.answers):
         if query_id in query_ids:
             text = data.answers[query_id, agent].text.encode("utf-8", "replace")
@@ -224,7 +224,7 @@ def _differences(
     gone += [
         f"answers of agent {agent!r}"
         for agent, digest in described["answers"].items()
-        if agent not in config.agents and subject.get("answers", {}).get(agent, digest) != digest
+        if repeat_of(agent)[0] not in config.agents and subject.get("answers", {}).get(agent, digest) != digest
     ]
     changed = sum(described["queries"].get(query_id) != digest for query_id, digest in stored.items())
     gone += [counted(changed, "query", "queries")] if changed else []

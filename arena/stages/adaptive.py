@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.config.judging import PairwiseSection
 from arena.data.dataset import Dataset
@@ -16,7 +17,7 @@ from arena.ratings.adaptive import AdaptiveSettings, Fixtures, Meeting, decision
 from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
 from arena.stages.base import answering
 from arena.store import Wanted
-from judges.types import conversations
+from judges.types import conversations, repeat_name, repeat_of
 
 
 class AdaptiveState(Struct, frozen=True):
@@ -60,14 +61,30 @@ class AdaptiveGames(Struct, dict=True):
 
     @cached_property
     def _clusters(self) -> dict[str, str]:
-        return conversations(self.data.queries.values())
+        clusters = conversations(self.data.queries.values())
+        of_repeats = {name: query for name, (query, repeat) in self._repeats.items() if repeat > 1}
+        return clusters | {name: clusters.get(query, query) for name, query in of_repeats.items()}
+
+    @cached_property
+    def _repeats(self) -> dict[str, tuple[str, int]]:
+        """Query and repeat by the name under which a repeat of a query is scheduled, as if it were a query."""
+        keys = ((query_id, repeat_of(agent)[1]) for query_id, agent in self.data.answers)
+        return {repeat_name(*key): key for key in keys}
 
     @cached_property
     def _fixtures(self) -> Fixtures:
-        return Fixtures(answering(self.data), self.settings.seed, self._clusters)
+        present: dict[str, list[str]] = {}
+        for query_id, names in answering(self.data).items():
+            present[query_id] = []
+            for agent, repeat in map(repeat_of, names):
+                present.setdefault(repeat_name(query_id, repeat), []).append(agent)
+        return Fixtures(present, self.settings.seed, self._clusters)
 
     def learn(self, verdicts: Iterable[GameVerdict]) -> None:
-        self._verdicts.extend(verdicts)
+        for verdict in verdicts:
+            first, second = repeat_of(verdict.agent_a), repeat_of(verdict.agent_b)
+            query_id = repeat_name(verdict.query_id or "", first[1])
+            self._verdicts.append(replace(verdict, query_id=query_id, agent_a=first[0], agent_b=second[0]))
 
     def choose(self) -> list[Wanted]:
         """The next batch of games, with answers in the configured orders; empty if no further game is needed."""
@@ -109,7 +126,19 @@ class AdaptiveGames(Struct, dict=True):
         if not self.section.both_orders:
             seed = "\x00".join([str(self.settings.seed), *meeting])
             orders = [random.Random(seed).random() < 0.5]  # noqa: S311 - reproducible, not secret
-        return (Wanted.game(judge, *meeting, swapped=swapped) for swapped in orders for judge in self.section.judges)
+        query_id, repeat = self._repeats[meeting.query_id]
+        agents = repeat_name(meeting.agent_a, repeat), repeat_name(meeting.agent_b, repeat)
+        return (
+            Wanted.game(judge, query_id, *agents, swapped=swapped)
+            for swapped in orders
+            for judge in self.section.judges
+        )
+
+
+def meeting_of(query_id: str, agent_a: str, agent_b: str) -> Meeting:
+    """The meeting of two answers, from the names of their agents with the number of the repeat."""
+    (first, repeat), (second, _) = repeat_of(agent_a), repeat_of(agent_b)
+    return Meeting(repeat_name(query_id, repeat), first, second)
 
 
 def adaptive_settings(section: PairwiseSection) -> AdaptiveSettings:

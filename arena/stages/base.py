@@ -281,6 +281,13 @@ class TournamentStage(Stage):
             settings["prompt"] = next(iter(self.prompt_names().values()))
         return settings
 
+    def join(self, stages: Sequence[TournamentStage]) -> None:
+        """Take note of the tournament's stages, once all exist."""
+
+    def also(self, wants: Sequence[Wanted], cause: Wanted | None) -> Sequence[Wanted]:  # noqa: ARG002
+        """Further judgments, to plan with these of any stage; ``cause`` is the judgment whose result led to these."""
+        return ()
+
     def resume(self, store: Store, tournament: str) -> None:
         """Read from the store choices of an earlier run, such as which items it put into the same call."""
 

@@ -259,8 +259,14 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
     assert section.bank is not None
     bank = read_bank(section.bank).of_queries(data.queries)
     require_usable(section, bank)
+    return with_told_items(section, bank, data.queries)
+
+
+def with_told_items(section: ExamSection, bank: Bank, queries: Mapping[str, Query]) -> Bank:
+    """The items of a bank that a run grades for these queries: the bank's and those of ``told_items``."""
+    bank = bank.of_queries(queries)
     kind: ItemType = "question" if any(item.item_type == "question" for item in bank.items) else "nugget"
-    told = [item for name, item in told_items(section, data.queries, kind).items() if not bank.active.get(name)]
+    told = [item for name, item in told_items(section, queries, kind).items() if not bank.active.get(name)]
     return replace(bank, items=(*bank.items, *told)) if told else bank
 
 

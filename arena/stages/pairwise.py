@@ -20,7 +20,7 @@ from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import PairwiseOptions, pairwise_prompt, references
 from judges.sections import nearest
-from judges.types import Answer, Judgment, Prompt, Task, Verdict
+from judges.types import Answer, Judgment, Prompt, Task, Verdict, repeat_name, repeat_of
 
 _TIE_OF_EQUALS = Judgment(
     IDENTICAL, Verdict.TIE.value, "Both answers are the same text.", "", "none", calls=0, cost_usd=0.0
@@ -174,10 +174,23 @@ def games(section: PairwiseSection, agents: Mapping[str, Sequence[str]]) -> Iter
     for query_id, present in agents.items():
         if draws:  # seeding takes longer than listing a query's games
             rng.seed(f"{schedule.seed}\x00{query_id}")
-        for first, second in _pairs(schedule, sorted(present), rng):
+        for first, second in _pairs_of_repeats(schedule, sorted(present), rng):
             for swapped in (False, True) if section.both_orders else (rng.random() < 0.5,):
                 for judge in section.judges:
                     yield Wanted.game(judge, query_id, first, second, swapped=swapped)
+
+
+def _pairs_of_repeats(schedule: ScheduleSection, names: Sequence[str], rng: random.Random) -> Iterator[tuple[str, str]]:
+    """The pairs of a query's answers that meet: repeat 1 with repeat 1, 2 with 2."""
+    if not any(name.endswith(")") for name in names):
+        yield from _pairs(schedule, names, rng)
+        return
+    by_repeat: dict[int, list[str]] = {}
+    for agent, repeat in map(repeat_of, names):
+        by_repeat.setdefault(repeat, []).append(agent)
+    for repeat, agents in sorted(by_repeat.items()):
+        for pair in _pairs(schedule, agents, rng):
+            yield repeat_name(pair[0], repeat), repeat_name(pair[1], repeat)
 
 
 def _pairs(schedule: ScheduleSection, agents: Sequence[str], rng: random.Random) -> Sequence[tuple[str, str]]:

@@ -12,6 +12,7 @@ from arena.ratings.games import Games
 from arena.store import Wanted
 from judges.errors import ConfigError
 from judges.sections import nearest
+from judges.types import repeat_name, repeat_of
 from retrieval_eval.stats import Floats, Int32s
 
 _SECTION = "ratings.bradley_terry"
@@ -32,7 +33,7 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
         raise ConfigError(f"{config.at(_SECTION)}.anchor: no agent is named {section.anchor!r}{hint}")
     if any((query_id, agent) not in data.answers for query_id in data.queries for agent in config.agents):
         return  # the games depend on answers that are still missing
-    planned = dict.fromkeys((want.query_id, want.item, want.other) for want in wanted)
+    planned = dict.fromkeys((want.query_id, repeat_of(want.item)[0], repeat_of(want.other)[0]) for want in wanted)
     if not planned:
         raise ConfigError(
             f"{config.at(_SECTION)}: 'anchor' and 'covariates' need games; remove them, or add a section 'pairwise'"
@@ -67,17 +68,18 @@ def answer_differences(names: Sequence[str], games: Games, queries: Sequence[str
 
     assert games.cluster is not None
     query: Int32s = games.cluster
+    repeat = np.zeros(len(games), np.int64) if games.repeat is None else games.repeat - 1
+    shape = int(repeat.max(initial=0)) + 1, len(queries), len(games.agents)
+    texts = [
+        data.answers.get((query_id, repeat_name(agent, number + 1)))
+        for number in range(shape[0])
+        for query_id in queries
+        for agent in games.agents
+    ]
     differences = {}
     for name in names:
         measure = QUALITIES[name]
-        of_answers = np.array(
-            [
-                [
-                    measure(data.answers[query_id, agent].text) if (query_id, agent) in data.answers else np.nan
-                    for agent in games.agents
-                ]
-                for query_id in queries
-            ]
-        )
-        differences[name] = standardised_difference(of_answers[query, games.a], of_answers[query, games.b])
+        of_answers = np.array([np.nan if answer is None else measure(answer.text) for answer in texts]).reshape(shape)
+        first, second = (of_answers[repeat, query, side] for side in (games.a, games.b))
+        differences[name] = standardised_difference(first, second)
     return differences

@@ -60,8 +60,9 @@ KIND: Final = _Reactions(
     words=WORDS,
     means=ItemMeans((-1,), (0.0, 2.0)),
     form=TaskForm(
-        "react",
+        "refusals",
         "What does the answer do?",
+        "Look at what it does with the question, not whether it is right: a wrong, short or partial one answers.",
         *("answer", "answers", "labelled"),
         "No answer is judged yet.",
         lambda _: [
@@ -69,6 +70,7 @@ KIND: Final = _Reactions(
             Choice(1, "It asks back", "2", "it wants to know what is meant"),
             Choice(2, "It refuses", "3", "it cannot, does not know, or finds nothing"),
         ],
+        unsure="If it answers one part and refuses another, it answers.",
     ),
 )
 

@@ -101,9 +101,10 @@ KIND: Final = _Citations(
     form=TaskForm(
         "check",
         "Does the document say what the statement claims?",
+        "Only what the document says counts, in whatever words; what you know, length and style do not.",
         *("statement", "statements", "checked"),
         "No citation is checked yet.",
-        lambda _: [Choice(2, "All of it", "1"), Choice(1, "A part of it", "2"), Choice(0, "None of it", "3")],
+        lambda _: [Choice(2, "It says all", "1"), Choice(1, "It says a part", "2"), Choice(0, "It says none", "3")],
         names=("Statement", "Document"),
     ),
 )
@@ -124,7 +125,7 @@ class SupportStage(TournamentStage):
         return [subject.want(self._section.judge) for subject in self._subjects(query_id)]
 
     def _subjects(self, query_id: str) -> Iterator[SupportSubject]:
-        for agent in self.data.agents:
+        for agent in self.data.answerers:
             for place, sentence in enumerate(self._sentences.get((query_id, agent)) or ()):
                 for doc_id in counted_citations(sentence, self._section.citations):
                     if doc_id is not None and doc_id in self.data.documents:

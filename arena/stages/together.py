@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from arena.config.schema import Config
-from arena.config.stages import listed_stages
+from arena.config.stages import listed_stages, unasked
 from arena.data.dataset import ONE_AGENT, Dataset, queries_by_agent
 from arena.present.numbers import listed
 from arena.stages.base import RelevanceLabels, Stage, TournamentStage
@@ -38,6 +38,8 @@ class TournamentStages(Stage):
             for listed in listed_stages()
             if (section := config.section(listed.key)) is not None
         ]
+        for stage in self.stages:
+            stage.join(self.stages)
         self._by_task = {task: stage for stage in self.stages for task in stage.tasks}
 
     @property
@@ -54,13 +56,17 @@ class TournamentStages(Stage):
         )
 
     def begin(self, stage: TournamentStage, query_id: str) -> Sequence[Wanted]:
-        return self._samples(stage.first(query_id))
+        return self._samples(self._with_more(stage.first(query_id)))
 
     def leads_on(self, task: Task) -> bool:
         return self._by_task[task].leads_on(task)
 
     def after(self, want: Wanted, result: Result) -> Sequence[Wanted]:
-        return self._samples(self._by_task[want.task].after(want, result))
+        return self._samples(self._with_more(self._by_task[want.task].after(want, result), want))
+
+    def _with_more(self, wants: Sequence[Wanted], cause: Wanted | None = None) -> Sequence[Wanted]:
+        more = [want for stage in self.stages for want in stage.also(wants, cause)]
+        return [*wants, *more] if more else wants
 
     def _samples(self, wants: Sequence[Wanted]) -> Sequence[Wanted]:
         """Repeat each planned judgment for every sample of its judge, unless its task is ``written_once``."""
@@ -117,7 +123,8 @@ class TournamentStages(Stage):
         self.labels.assume = assume
         if self.config.pairwise is not None:
             self._require_games(complete=complete)
-        if complete and self.config.nuggets is None and not any(True for _ in self.wants()):
+        without = self.config.nuggets is not None or bool(unasked(self.config.further))
+        if complete and not without and not any(True for _ in self.wants()):
             raise InputError(f"nothing to judge: {self._why_nothing()}")
 
     def _require_games(self, *, complete: bool) -> None:

@@ -12,7 +12,7 @@ from arena.data.dataset import SHARED, Dataset
 from arena.store.bulk import load
 from arena.store.rows import decoded, encoded
 from arena.store.tables import ANSWER, DOCUMENT, LABEL, QUERY, RETRIEVED
-from judges.types import Answer, Document, Query, Retrieved
+from judges.types import Answer, Document, Query, Retrieved, repeat_of
 
 DATA: Final = (QUERY, DOCUMENT, RETRIEVED, ANSWER, LABEL)
 
@@ -64,7 +64,8 @@ def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, 
     answers = frozenset((row.query_id, row.agent) for row in rows)
     agents = select(retrieved.agent).where(retrieved.tournament_id == number).distinct()
     retrieving = connection.execute(agents).scalars()
-    return answers, tuple(sorted({*(agent for _, agent in answers), *retrieving} - {SHARED}))
+    names = {*(agent for _, agent in answers), *retrieving} - {SHARED}
+    return answers, tuple(sorted({repeat_of(name)[0] for name in names}))
 
 
 def _of_queries(queries: Sequence[str], kind: Table, number: int) -> Any:

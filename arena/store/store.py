@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine, func, insert, inspect, select, update
 
 from arena.config.settings import StoredSettings
-from arena.data.dataset import Dataset
+from arena.data.dataset import Dataset, Group
 from arena.store import data as datasets
 from arena.store import wants as want_rows
 from arena.store.bulk import RowColumns
@@ -47,9 +47,11 @@ class Store(Database):
 
     Attributes:
         only: ids of the queries whose data and judgments are read; ``None`` for all queries.
+        group: the group of queries that these are; ``None`` for all queries.
     """
 
     only: frozenset[str] | None = None
+    group: Group | None = None
 
     def __init__(self, engine: Engine, location: str) -> None:
         super().__init__(engine, location)
@@ -243,6 +245,12 @@ class Store(Database):
         with self.reading() as connection:
             return want_rows.results(connection, judgment_ids)
 
+    @retrying
+    def results_named(self, prefix: str) -> dict[str, Result]:
+        """All results whose ids begin with ``prefix``."""
+        with self.reading() as connection:
+            return want_rows.results_named(connection, prefix)
+
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         """All planned judgments in plan order, each with its judgment id, or ``None`` if the id is not yet known."""
         return self._ask(name, want_rows.wanted, task)
@@ -374,9 +382,9 @@ class StoreSubset(Store):
 
     only: frozenset[str]
 
-    def __init__(self, store: Store, queries: Collection[str]) -> None:
+    def __init__(self, store: Store, queries: Collection[str], group: Group) -> None:
         super().__init__(store._engine, store.location)
-        self.only = frozenset(queries)
+        self.only, self.group = frozenset(queries), group
 
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         return [want for want in super().wanted(name, task) if want[0].query_id in self.only]
@@ -407,6 +415,10 @@ class StoreSubset(Store):
 
     def queries(self, name: str) -> dict[str, Query]:
         return self._select(super().queries(name))
+
+    def answered(self, name: str) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
+        pairs, agents = super().answered(name)
+        return frozenset(pair for pair in pairs if pair[0] in self.only), agents
 
     def _select(self, by_query: Mapping[str, Value]) -> dict[str, Value]:
         return {query_id: value for query_id, value in by_query.items() if query_id in self.only}

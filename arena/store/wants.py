@@ -249,6 +249,15 @@ def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Re
     return by_id
 
 
+def results_named(connection: Connection, prefix: str) -> dict[str, Result]:
+    """The results whose ids begin with ``prefix``."""
+    ident = JUDGMENT.c.judgment_id
+    statement = select(JUDGMENT).where(ident.startswith(prefix, autoescape=True))
+    if connection.dialect.name == "sqlite":  # its LIKE ignores case, and so cannot use the index
+        statement = statement.where(ident >= prefix, ident < f"{prefix}\U0010ffff")
+    return {row.judgment_id: result_of(row) for row in connection.execute(statement)}
+
+
 _VERDICTS: Final = {None, *(json.dumps(verdict.value) for verdict in Verdict)}
 
 

@@ -262,7 +262,7 @@ def _only(seen: Seen, said: Said, of_judge: Callable[[Recount], bool]) -> bool |
 
 @claim(
     "check: ties",
-    rf"check (?P<status>\w+): Few ties: (?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.{ONLY}",
+    rf"check (?P<status>\w+): Share of ties: (?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.{ONLY}",
 )
 def _few_ties(seen: Seen, said: Said) -> bool | str:
     rows = seen.count.rows
@@ -290,7 +290,7 @@ def _both(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: place",
-    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{END})%(?:{BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.{ONLY}",
+    rf"check (?P<status>\w+): Effect of the place shown: (?:Between equal agents (?P<v>{END})%(?:{BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.{ONLY}",
 )
 def _place(seen: Seen, said: Said) -> bool | str:
     if said["v"] is None:
@@ -303,7 +303,7 @@ def _place(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: length",
-    r"check unknown: No favour for length: No verdict with a winner is on two answers of known and different length\.",
+    r"check unknown: Effect of length: No verdict with a winner is on two answers of known and different length\.",
 )
 def _length(_seen: Seen, _said: Said) -> bool | str:
     return True
@@ -311,7 +311,7 @@ def _length(_seen: Seen, _said: Said) -> bool | str:
 
 @claim(
     "check: circles",
-    r"check (?P<status>\w+): Few circles: Of (?P<n>\d+) sets? of three agents that all met, (?P<a>\d+) surely beat each other in a circle and (?P<b>\d+) surely do not; the bar is 10% circles\.",
+    r"check (?P<status>\w+): Share of circles: Of (?P<n>\d+) sets? of three agents that all met, (?P<a>\d+) surely beat each other in a circle and (?P<b>\d+) surely do not; the bar is 10% circles\.",
 )
 def _circles(seen: Seen, said: Said) -> bool | str:
     triples, around = seen.count.circles()
@@ -335,7 +335,7 @@ def _several(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: queries",
-    rf"check (?P<status>\w+): Enough queries: (?:Intervals rest on (?P<n>\d+) {NOUN}; the bar for \d+ agents is (?P<bar>\d+)|There are no intervals: nothing shows how much a rating varies)\.",
+    rf"check (?P<status>\w+): Number of queries: (?:Intervals rest on (?P<n>\d+) {NOUN}; the bar for \d+ agents is (?P<bar>\d+)|There are no intervals: nothing shows how much a rating varies)\.",
 )
 def _queries(seen: Seen, said: Said) -> bool | str:
     if said["n"] is None:
@@ -346,7 +346,7 @@ def _queries(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: determined",
-    rf"check (?P<status>\w+): Ratings determined by the games: (?:The games do not determine the rating of (?P<who>{NAMES})|Every agent's rating has a maximum|The fit has not converged)\.",
+    rf"check (?P<status>\w+): Fit of the ratings: (?:The games do not determine the rating of (?P<who>{NAMES})|Every agent's rating has a maximum|The fit has not converged)\.",
 )
 def _determined(seen: Seen, said: Said) -> bool | str:
     if said["who"]:
@@ -357,7 +357,7 @@ def _determined(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: robust, count",
-    rf"check (?P<status>\w+): Robust to a few queries: Without (?P<k>\d+) of (?P<n>{NUMBER}) {NOUN} (?P<a>[v-z]) would be rated highest\. The bar is more than (?P<bar>\d+) of {NUMBER} \w+\.",
+    rf"check (?P<status>\w+): Result without a few queries: Without (?P<k>\d+) of (?P<n>{NUMBER}) {NOUN} (?P<a>[v-z]) would be rated highest\. The bar is more than (?P<bar>\d+) of {NUMBER} \w+\.",
 )
 def _robust(seen: Seen, said: Said) -> bool | str:
     unit = "query" if said["unit"].startswith("q") else "game"
@@ -371,7 +371,7 @@ def _robust(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: robust",
-    rf"check (?P<status>\w+): Robust to a few queries: (?P<what>.*?)[.?] The bar is more than (?P<bar>\d+) of (?P<n>{NUMBER}) \w+\.",
+    rf"check (?P<status>\w+): Result without a few queries: (?P<what>.*?)[.?] The bar is more than (?P<bar>\d+) of (?P<n>{NUMBER}) \w+\.",
 )
 def _robust_otherwise(seen: Seen, said: Said) -> bool | str:
     match = re.fullmatch(
@@ -387,7 +387,7 @@ def _robust_otherwise(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: single judges",
-    rf"check (?P<status>\w+): Robust to any one judge: (?:{FOUND}{PAIRS}|(?P<why>[^;]*)[.?])",
+    rf"check (?P<status>\w+): Result without any one judge: (?:{FOUND}{PAIRS}|(?P<why>[^;]*)[.?])",
 )
 def _single_judges(seen: Seen, said: Said) -> bool | str:
     if said["why"]:
@@ -427,6 +427,6 @@ always(
 
 always(
     "check: not of verdicts",
-    r"check passed: Enough judgments: (?P<n>[\d,]+) of (?P=n) wanted judgments are there \(100%\); the bar is 80% of each stage\.",
+    r"check passed: Share of judgments made: (?P<n>[\d,]+) of (?P=n) wanted judgments are there \(100%\); the bar is 80% of each stage\.",
     r"check unknown: Agreement of people with the judge: No person judged anything that the judge did\.",
 )

@@ -24,11 +24,11 @@ from arena.calibration.comparison import Settings
 from arena.config.settings import StoredSettings
 from arena.present.blocks import Board, Section
 from arena.ratings.games import GameVerdict, as_games, reconcile
-from arena.ratings.pairs import pair_results
+from arena.ratings.pairs import win_matrix
 from arena.ratings.results import RatingSettings
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.outcomes import Coverage
-from arena.results.ratings import Leaderboard, leaderboard
+from arena.results.ratings import Leaderboard, leaderboard, of_group
 from arena.results.table_agreement import OpinionFiles, calibrate_tables
 from arena.store import Store
 from benchmarks.false_sentences import calibrated, judged, page, tournaments, voters
@@ -114,12 +114,13 @@ def of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Findin
     for part in (None, *range(len(tournaments.GROUPS) * world.grouped)):
         own = seen if part is None else judged.Seen.of(replace(world, only=part))
         group = None if part is None else ("kind", tournaments.GROUPS[part])
-        board = with_people(store, leaderboard(store, name, group=group))
+        view = of_group(store, name, group)
+        board = with_people(view, leaderboard(view, name))
         yield from _of_board(own, board)
         if board.board.withheld:
-            board = with_people(store, leaderboard(store, name, group=group, below_coverage=True))
+            board = with_people(view, leaderboard(view, name, below_coverage=True))
             yield from _of_board(own, board)
-        yield from judged.read(own, compare_board(store, name, group).sentences())
+        yield from judged.read(own, compare_board(view, name).sentences())
     report = tournament_report(store, name, "STORE")
     yield from judged.read(seen, page.lines(report.page(datetime(2026, 1, 1, tzinfo=UTC))))
     yield from judged.read(seen, _lines(query_board(store, name)))
@@ -129,7 +130,9 @@ def of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Findin
     for pair, how in (((one, other), {}), ((chosen, one), {}), ((other, chosen), {"on": "pairwise", "looks": looks})):
         gate = compare(store, name, *pair, **how)  # type: ignore[arg-type]
         seen.pair = pair
-        yield from judged.read(seen, [*_lines(gate), *(score.finding(*pair) for score in gate.scores)])
+        yield from judged.read(
+            seen, [*judged.each_score(_lines(gate)), *(score.finding(*pair) for score in gate.scores)]
+        )
         yield from judged.finish_gate(seen)
     if world.voters:
         of_people = calibrate_tournament(store, name, resampling_of(store.settings(name)), method_samples=20)
@@ -180,7 +183,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
         {},
         StoredSettings(),
     )
-    pairs = pair_results(reconcile(verdicts) if seen.count.folds else as_games(verdicts))
+    pairs = win_matrix(reconcile(verdicts) if seen.count.folds else as_games(verdicts))
     return TournamentReport(
         TournamentBoard(
             board,

@@ -266,6 +266,8 @@ class PromptTemplate(Section):
     version: str
     task: Task
     system: str
+    wordings: list[str] = Field(default_factory=list)
+    """Further wordings of ``system``, by which an audit judges again; all else stays the same."""
     user: str
     reply: ReplySection
     _source: str = PrivateAttr("")
@@ -286,10 +288,27 @@ class PromptTemplate(Section):
         """A hash of the prompt, which distinguishes files with the same name and version.
 
         ``asked`` is hashed as ``fenced``: both filters give equal prompts for queries without messages, so the hashes
-        of stored agents stay valid.
+        of stored agents stay valid. Further wordings do not count: a judgment by one has a prompt of its own.
         """
-        words = self.model_dump_json().replace("query | asked(", "query.text | fenced(")
+        words = self.model_dump_json(exclude={"wordings"}).replace("query | asked(", "query.text | fenced(")
         return hashlib.sha256(words.encode()).hexdigest()[:12]
+
+    def worded(self, number: int) -> PromptTemplate:
+        """The prompt in its wording ``number``, counted from 1; the first is ``system``.
+
+        Raises:
+            PromptError: the wording does not read the same names as ``system``, or offers other ratings.
+        """
+        if number == 1:
+            return self
+        system = self.wordings[number - 2]
+        other = self.model_copy(update={"name": f"{self.name}, wording {number}", "system": system, "wordings": []})
+        other.require_compiled()
+        if differ := _names_in(self.system) ^ _names_in(system):
+            raise PromptError(f"{self.place('wordings')}: wording {number} and 'system' must both read {min(differ)!r}")
+        if levels_of(self.system).keys() != levels_of(system).keys() and self.reply.form == "rating":
+            raise PromptError(f"{self.place('wordings')}: wording {number} must describe the same ratings as 'system'")
+        return other
 
     def require_messages(self) -> None:
         """Check that a prompt shows the messages of a conversation if it shows the query that ends it.
@@ -475,6 +494,13 @@ def _environment() -> Environment:
     environment = Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
     environment.filters |= {"asked": asked, "fenced": fenced, "moment": moment, "numbered": numbered}
     return environment
+
+
+def _names_in(source: str) -> set[str]:
+    """Names of the inputs and options that a template reads, with ``reply_rule`` and ``quoting_rule``."""
+    from jinja2.meta import find_undeclared_variables
+
+    return find_undeclared_variables(_environment().parse(source))
 
 
 def _query_fields_in(source: str) -> set[str]:

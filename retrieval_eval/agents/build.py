@@ -37,7 +37,7 @@ from retrieval_eval.data.rows import Row
 from retrieval_eval.data.table_spec import ColumnsRead, TableSpec
 
 _TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
-_NOT_IN_IDENTITY = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
+_NOT_IN_IDENTITY = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price", "repeats"}
 """Keys of an agent's declaration that do not affect its replies, and so are left out of its identity."""
 _BY_CONTENT = {"embeddings", "answers", "documents", "run", "function", "prompt", "queries_prompt", "generator"}
 """Keys that name a file, function or model; the identity includes the named content instead of the name."""

@@ -188,6 +188,8 @@ class AgentSpec(AgentSettings):
     """Most attempts at one request."""
     concurrency: Count = 4
     """Most requests or calls at the same time."""
+    repeats: Annotated[int, Field(ge=1, le=100)] = 1
+    """How many times each query is asked anew, to measure [how much answers vary](repeats.md); every answer is kept."""
     function: Named | None = None
     """``python``: the function that answers a query, as ``module:function`` or ``file.py:function``."""
     answers: RelativePath | None = None
@@ -228,6 +230,8 @@ class AgentSpec(AgentSettings):
             raise ValueError(f"'passages' ({self.passages}) cannot be more than 'depth' ({self.depth})")
         if self.kind == "baseline" and self.generator == EXTRACTIVE:
             raise ValueError("a baseline has no documents to extract from; name a judge as 'generator'")
+        if self.kind == "file" and self.repeats > 1:
+            raise ValueError("'repeats' asks a system anew; the answers of a file have a column 'repeat' instead")
         if self.documents is not None and self.run is not None:
             raise ValueError("'run' takes the place of 'documents'; leave one of them out")
         self._check_request()

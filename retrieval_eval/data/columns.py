@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary
 from retrieval_eval.data.rows import Row, Rows, cell_text, table_format, unstorable
-from retrieval_eval.data.tables import cells, csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
+from retrieval_eval.data.tables import (
+    cells,
+    csv_delimiter,
+    csv_header,
+    csv_records,
+    is_laid_out,
+    open_parquet,
+    plain,
+    read_rows,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,11 +81,13 @@ class TextTable(NamedTuple):
         columns: the columns by name, in the order of the file; an empty cell has the text ``""``.
         places: index of each of these rows in the file, from 0 and ascending, shape (rows,).
         line: line number of the first of these rows in a JSON file; ``None`` in other formats.
+        form: the other tool's format of the rows; ``""`` for a plain table.
     """
 
     columns: Mapping[str, Texts]
     places: NDArray[np.int64]
     line: int | None
+    form: str = ""
 
 
 class Frame(Struct, frozen=True, eq=False):
@@ -127,7 +138,10 @@ def read_text_columns(source: TextSource) -> list[TextTable]:
         return _tables_of_rows(read_rows(source))
     elif kind == "parquet":
         with open_parquet(Path(source)) as file:
-            columns = _columns_of_arrow(Path(source), file.read())
+            if not is_laid_out(Path(source)):
+                columns = _columns_of_arrow(Path(source), file.read())
+        if columns is None:
+            return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
     elif (columns := _delimited_columns(Path(source))) is None:
         return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
     size = next(iter(columns.values())).codes.size if columns else 0
@@ -150,6 +164,8 @@ def _delimited_columns(path: Path) -> dict[str, Texts] | None:
 
     delimiter = csv_delimiter(path)
     start, header = csv_header(path, delimiter)
+    if is_laid_out(path):
+        return None
     quoted = False
     with open_binary(path) as raw:
         while block := raw.read(_BLOCK):
@@ -243,11 +259,11 @@ def _distinct(names: list[str], codes: NDArray[np.int32]) -> Texts:
 
 def _tables_of_rows(rows: Iterator[Row]) -> list[TextTable]:
     """Group rows into one table for each distinct set of columns."""
-    tables: dict[tuple[str, ...], tuple[int, array[int], dict[str, tuple[dict[str, int], array[int]]]]] = {}
+    tables: dict[tuple[str, ...], tuple[Row, array[int], dict[str, tuple[dict[str, int], array[int]]]]] = {}
     for place, row in enumerate(rows):
         header = tuple(row.values)
         if header not in tables:
-            tables[header] = row.line, array("q"), {name: ({}, array("i")) for name in header}
+            tables[header] = row, array("q"), {name: ({}, array("i")) for name in header}
         _, places, columns = tables[header]
         places.append(place)
         for name, cell in row.values.items():
@@ -257,7 +273,8 @@ def _tables_of_rows(rows: Iterator[Row]) -> list[TextTable]:
         TextTable(
             {name: Texts(list(names), np.frombuffer(codes, np.int32)) for name, (names, codes) in columns.items()},
             np.frombuffer(places, np.int64),
-            line,
+            first.line,
+            first.form,
         )
-        for line, places, columns in tables.values()
+        for first, places, columns in tables.values()
     ]

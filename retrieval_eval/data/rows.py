@@ -42,6 +42,7 @@ class Row(Struct, frozen=True):
         left_out: number of system and tool messages that ``with_messages`` removed.
         called: maps each column of the file to its name in ``values``, ``""`` if the column is ignored; empty if
             unknown.
+        form: name of the other tool's format that the record has, see ``LAYOUTS``; ``""`` for a plain table.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class Row(Struct, frozen=True):
     values: Mapping[str, Cell]
     left_out: int = 0
     called: Mapping[str, str] = field(default_factory=dict)
+    form: str = ""
 
     def theirs(self, column: str) -> str:
         """The file's own name for a column, which is given by its canonical name."""

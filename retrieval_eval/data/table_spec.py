@@ -19,12 +19,20 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from judges.errors import DataError
+from judges.errors import DataError, InputError
 from retrieval_eval.data.rows import Only, Row, Rows
 from retrieval_eval.data.tables import memory_rows, read_rows
 
-Columns: TypeAlias = Mapping[str, str | None]
-"""The user's choices: for a canonical column name the table's column to use, or ``None`` to use no column."""
+Columns: TypeAlias = Mapping[str, str | Sequence[str] | None]
+"""The user's choices: for a canonical column name the table's column to use, or ``None`` to use no column.
+
+Several columns are one for each agent or person: each row of the table is then read as a row for each of them.
+"""
+
+
+def names_of(theirs: str | Sequence[str] | None) -> Sequence[str]:
+    """The table's columns that the user chose for one column."""
+    return () if theirs is None else (theirs,) if isinstance(theirs, str) else theirs
 
 
 class Term(Struct, frozen=True):
@@ -81,6 +89,10 @@ VOCABULARY: Final[Mapping[str, Term]] = {
         "generated outputs predictions",
         "answer",
     ),
+    "repeat": _term(
+        "which of several answers of one agent to the query: 1, 2, 3, or any other values; see [repeats](repeats.md)",
+        "repeat_id repetition replicate replicate_id epoch trial trial_id",
+    ),
     "passages": _term(
         "a list of the texts that were retrieved for the answer",
         "contexts retrieved_contexts retrieved_context retrieval_context retrieval_contexts retrieved_documents "
@@ -105,10 +117,18 @@ VOCABULARY: Final[Mapping[str, Term]] = {
     "agent_a": _term("the agent of the first answer", _of_side("a", "left generator_1 model_1 system_1")),
     "agent_b": _term("the agent of the second answer", _of_side("b", "right generator_2 model_2 system_2")),
     "verdict": _term("which answer is better", "winner vote preference preferred choice"),
+    "winner_ab": _term("which answer is better where that of `agent_a` was shown first", "g1_winner"),
+    "winner_ba": _term("which answer is better where that of `agent_b` was shown first", "g2_winner"),
+    "p_a": _term("probability that the answer of `agent_a` is better; 1 or 0 if it is the winner", "winner_model_a"),
+    "p_b": _term("the same of `agent_b`", "winner_model_b"),
+    "p_tie": _term("the same of a tie", "winner_tie"),
+    "ranking": Term("agents in order, best first: `a > b = c`, or a list"),
+    "weight": _term("how many games a verdict counts as", "weights"),
     "judge": _term("who judged", "annotator worker rater judge_name annotator_id worker_id rater_id"),
     "annotator": _term("who judged", "judge worker rater judge_name annotator_id worker_id rater_id"),
     "order": _term("which of the two answers was shown first", "baseline_shown"),
     "reason": _term("why the judge said so", "raw_answer"),
+    "criterion": _term("what a grade or score is about", "metric metric_name measure score_name evaluator"),
     "label": _term("relevance of a document", "relevance rel"),
     "item": _term("id of a question or nugget of a test bank", "item_id question_id nugget_id"),
     "grade": _term("how well a passage answers an item", "rating self_rating"),
@@ -129,7 +149,7 @@ SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first":
 """For each word that the column ``order`` may contain, whether agent_b's answer was shown first."""
 OF_DATA: Final = (
     *("qid", "query", "messages", "conversation", "turn", "agent", "answer", "passages", "reference"),
-    *("did", "document", "rank", "score"),
+    *("did", "document", "rank", "score", "repeat"),
 )
 """Columns of queries, answers and documents; a configuration can say which column of a table each of them is."""
 
@@ -173,7 +193,7 @@ class ColumnsRead:
         """Record the columns of a row; ``form`` names the tool or study that wrote the file, if not a plain table."""
         if row.called is not self._last:
             self._last = row.called
-            self._called.setdefault((str(row.path), form), {}).update(row.called)
+            self._called.setdefault((str(row.path), form or row.form), {}).update(row.called)
 
     def through(self, rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:
@@ -215,10 +235,12 @@ class ColumnsRead:
         return "; ".join(filter(None, parts))
 
 
-def say_read(path: Path | str, called: Mapping[str, str], used: Collection[str], count: str = "") -> None:
+def say_read(
+    path: Path | str, called: Mapping[str, str], used: Collection[str], count: str = "", form: str = ""
+) -> None:
     """Log which columns of one table were used; ``called`` maps its column names to canonical names."""
     reading = ColumnsRead(used)
-    reading.add(Row(Path(path), 0, {}, called=called))
+    reading.add(Row(Path(path), 0, {}, called=called), form)
     reading.say(count)
 
 
@@ -264,6 +286,44 @@ _ROOM: Final = 108
 _NUMBERS: Final = {2: "two", 3: "three"}
 
 
+class Wide(Struct, frozen=True):
+    """Columns of a table that are one each for an agent or a person; ``long`` makes a row of each of their cells.
+
+    Attributes:
+        ours: the column that each of them is.
+        named_by: the column for their names.
+        theirs: the table's columns.
+        columns: the user's other choices of columns.
+    """
+
+    ours: str
+    named_by: str
+    theirs: tuple[str, ...]
+    columns: Columns
+
+    def header(self, header: Iterable[str]) -> list[str]:
+        return [*(name for name in header if name not in {*self.theirs, self.ours, self.named_by}), *self._added]
+
+    @property
+    def _added(self) -> tuple[str, str]:
+        return self.ours, self.named_by
+
+    @property
+    def form(self) -> str:
+        return f"{self.ours} of each {self.named_by}: {_listed(self.theirs, _FILES)}"
+
+    def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """A row for each of the columns that has a cell; an empty cell is nobody's."""
+        for row in rows:
+            if missing := [name for name in self.theirs if name not in row.values]:
+                raise row.error(f"no column {missing[0]!r}; found {_listed(list(row.values), _COLUMNS)}")
+            rest = {name: cell for name, cell in row.values.items() if name not in {*self.theirs, *self._added}}
+            for name in self.theirs:
+                if row.text(name).strip():
+                    cells = {**rest, self.ours: row.values[name], self.named_by: name}
+                    yield replace(row, values=cells, form=self.form)
+
+
 class TableSpec(Struct, frozen=True):
     """The columns that one kind of table has, by their names in ``VOCABULARY``.
 
@@ -274,6 +334,7 @@ class TableSpec(Struct, frozen=True):
             mean the column.
         kept: whether other columns are kept as metadata.
         option: whether the user chooses columns by ``--column`` alone, and not in a configuration.
+        named_by: for a column that several columns of the table may be, the column that holds the names of these.
     """
 
     columns: tuple[str, ...] = ()
@@ -281,6 +342,7 @@ class TableSpec(Struct, frozen=True):
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
     kept: bool = False
     option: bool = False
+    named_by: Mapping[str, str] = field(default_factory=dict)
 
     def spellings(self, column: str) -> tuple[str, ...]:
         """The other accepted names of a column in this kind of table, best first."""
@@ -292,6 +354,8 @@ class TableSpec(Struct, frozen=True):
         self, source: Path | str | Rows, columns: Columns | None = None, only: Only | None = None
     ) -> Iterator[Row]:
         """Stream a table's rows, their columns renamed to canonical names; ``columns`` are the user's choices."""
+        if (wide := self.wide(columns)) is not None:
+            return self.renamed(wide.rows(read_rows(source)), wide.columns)
         if isinstance(source, Rows):
             return self.renamed(memory_rows(source), columns)
 
@@ -299,6 +363,22 @@ class TableSpec(Struct, frozen=True):
             return self.checked(Path(source), header, columns, line=line, cells=cells)
 
         return read_rows(source, named, only)
+
+    def wide(self, columns: Columns | None) -> Wide | None:
+        """The user's choice of several columns for one; ``None`` if there is none."""
+        chosen = {
+            name: theirs
+            for name, theirs in (columns or {}).items()
+            if not isinstance(theirs, str | None) and name in {*self.columns, *self.named_by}
+        }
+        if not chosen:
+            return None
+        ours, theirs = next(iter(chosen.items()))
+        if len(chosen) > 1 or ours not in self.named_by:
+            one = next(name for name in chosen if name not in self.named_by or name != ours)
+            raise InputError(f"columns: only one column can be {one!r} here; name one: --column {one}={chosen[one][0]}")
+        rest = {name: column for name, column in (columns or {}).items() if name != ours}
+        return Wide(ours, self.named_by[ours], tuple(theirs), rest)
 
     def renamed(self, rows: Iterable[Row], columns: Columns | None = None) -> Iterator[Row]:
         """The same rows with their columns renamed to canonical names."""
@@ -327,7 +407,13 @@ class TableSpec(Struct, frozen=True):
         only if no other column can.
         """
         names = {name: name if name.strip() else "" for name in header}
-        chosen = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
+        if (wide := self.wide(columns)) is not None:
+            columns = wide.columns
+        chosen = {
+            ours: theirs
+            for ours, theirs in (columns or {}).items()
+            if theirs is None or (isinstance(theirs, str) and theirs in names)
+        }
         names |= dict.fromkeys(chosen.keys() & names.keys(), "")
         names |= {theirs: ours for ours, theirs in chosen.items() if theirs is not None}
         for ours in chosen.keys() & _SINGLE.keys() & set(self.columns):
@@ -393,6 +479,12 @@ class TableSpec(Struct, frozen=True):
         if chosen:
             how = f"say --column {column}={suggestion}" if self.option else f": {how_to_name(column, suggestion)}"
             advice = f"; or {how}".replace("or :", "or:")
+            left = [name for name, ours in self.named(names).items() if name == ours and name not in VOCABULARY]
+            if column in self.named_by and len(left) > 1 and not similar and self.option:
+                advice += f", once for each {self.named_by[column]} if each has a column"
+            elif column in self.named_by and len(left) > 1 and not similar and len(left[0] + left[1]) <= _NAME:
+                each = f'--column "{column}={left[0]}" --column "{column}={left[1]}"'
+                advice = f"; or, if each {self.named_by[column]} has a column, say {each}"
         room = _ROOM - len(os.path.relpath(path)) - len(column) - len(advice)
         accepted = f"; may be called {shortened(also, max(room // 2, 20))}" if also else ""
         found_names = shortened(names, max(room - len(accepted), 20)) or "none"

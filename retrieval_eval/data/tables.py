@@ -20,11 +20,15 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from judges.errors import DataError
 from retrieval_eval.data.files import LONGEST_LINE, is_gzip, most_unpacked, open_binary, open_replacing, read_lines
+from retrieval_eval.data.layouts import laid_out, layout_of
 from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, Rows, cell_text, table_format, unstorable
 
 Naming: TypeAlias = Callable[[int | None, Sequence[str], Mapping[str, Any] | None], dict[str, str]]
@@ -49,9 +53,14 @@ _PART_ROWS = 10_000
 
 
 def read_rows(
-    source: Path | str | Rows, naming: Naming | None = None, only: Only | None = None, *, empty: bool = False
+    source: Path | str | Rows,
+    naming: Naming | None = None,
+    only: Only | None = None,
+    *,
+    empty: bool = False,
+    raw: bool = False,
 ) -> Iterator[Row]:
-    """Stream the rows of a table; JSON (other than JSONL) is loaded into memory.
+    """Stream the rows of a table; JSON (other than JSONL) is loaded into memory. ``LAYOUTS`` become rows of their own.
 
     Args:
         source: the file, or rows in memory.
@@ -59,16 +68,33 @@ def read_rows(
         only: filter that selects the rows to yield; by default all rows. Excluded rows are not fully checked: an
             excluded line of JSON only has to end like a record.
         empty: whether a table without rows is accepted.
+        raw: whether records in the formats of ``LAYOUTS`` stay as they are.
     """
     if isinstance(source, Rows):
-        return memory_rows(source)
-    path, readers = Path(source), {"parquet": _read_parquet, "jsonl": _read_jsonl, "json": _read_json}
-    naming = naming or (lambda _line, header, _cells: {name: name if name.strip() else "" for name in header})
-    rows = readers.get(table_format(path), _read_delimited)(path, naming, only)
+        return _memory_rows(source) if raw else memory_rows(source)
+    path, naming = Path(source), naming or _same_names
+    if (records := {"jsonl": _json_lines, "json": _json_records}.get(kind := table_format(path))) is None:
+        reader = _read_parquet if kind == "parquet" else _read_delimited
+        if raw or not is_laid_out(path):
+            rows = reader(path, naming, only)
+        else:
+            rows = _rows_of_objects(path, partial(_records_of, reader), naming, only)
+    else:
+        rows = _rows_of_objects(path, records, naming, only, raw=raw)
     return rows if empty or only is not None else _at_least_one(path, rows)
 
 
+def _same_names(_line: int | None, header: Sequence[str], _cells: Mapping[str, Any] | None) -> dict[str, str]:
+    return {name: name if name.strip() else "" for name in header}
+
+
 def memory_rows(source: Rows) -> Iterator[Row]:
+    for row in _memory_rows(source):
+        laid = laid_out(row.values)
+        yield from (replace(row, values=cells, form=laid[0]) for cells in laid[1]) if laid is not None else (row,)
+
+
+def _memory_rows(source: Rows) -> Iterator[Row]:
     if not source.records:
         raise DataError(source.name, "the table has no rows; add at least one")
     for number, record in enumerate(source.records, start=1):
@@ -83,10 +109,27 @@ def memory_rows(source: Rows) -> Iterator[Row]:
 
 def read_columns(path: Path | str) -> list[str]:
     """The column names as the file spells them; for JSON and JSONL the keys of the first record."""
-    if table_format(path) == "parquet":
-        with open_parquet(Path(path)) as table:
-            return list(table.schema_arrow.names)
+    if table_format(path) == "parquet" and not is_laid_out(Path(path)):
+        return _columns_of_table(Path(path))
     return list(next(read_rows(path)).values)
+
+
+def is_laid_out(path: Path) -> bool:
+    """Whether a CSV, TSV or Parquet file is in a format of ``LAYOUTS``, by its columns and its first row."""
+    if layout_of(tuple(_columns_of_table(path))) is None:
+        return False
+    reader = _read_parquet if table_format(path) == "parquet" else _read_delimited
+    try:
+        return any(laid_out(row.values) is not None for row in itertools.islice(reader(path, _same_names, None), 1))
+    except DataError:  # reading it as a table reports the error
+        return False
+
+
+def _columns_of_table(path: Path) -> list[str]:
+    if table_format(path) == "parquet":
+        with open_parquet(path) as table:
+            return list(table.schema_arrow.names)
+    return csv_header(path, csv_delimiter(path))[1]
 
 
 def has_rows(path: Path) -> bool:
@@ -194,9 +237,9 @@ def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
 def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
     names = [name.strip() for name in fields]
     if repeated := _repeated(name for name in names if name):
-        if any(re.match(r"\[.+\] .", name) for name in names):
-            problem = "promptfoo's CSV names a column once for each prompt; write its results as .json"
-            raise DataError(path, problem, line=line, value=repeated[0])
+        if any(re.match(r"\[.+\] .", name) for name in names) and not repeated[0].startswith("["):
+            # promptfoo names the columns about an output alike for each prompt
+            return [f"{name}\0{place}" if name in repeated else name for place, name in enumerate(names)]
         raise DataError(path, "the header names a column twice; rename one", line=line, value=repeated[0])
     return names
 
@@ -222,62 +265,69 @@ def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise DataError(path, "the file is empty; write a header and rows into it")
 
 
-def _read_jsonl(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
-    lines = LineFilter(only) if only is not None else None
+_Records: TypeAlias = Iterator[tuple[int, Any, bool]]
+"""Line number and content of each record, and whether it may have escaped characters."""
 
-    def records() -> Iterator[tuple[int, Any, bool]]:
-        for number, line in read_lines(path):
-            if line.isspace() or (lines is not None and lines.passes_over(line)):
-                continue
-            try:
-                record = _DECODER.decode(line.strip())
-            except (ValueError, RecursionError) as error:
-                torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
-                at = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-                problem = f"not JSON{at}: {_why_not_json(error)}{torn}"
-                raise DataError(path, problem, line=number, value=line.strip()) from error
-            if not isinstance(record, dict):
-                whole = isinstance(record, list) and number == 1
-                advice = "name the file .json" if whole else "write one object per line"
-                raise DataError(path, f"the line is not a JSON object; {advice}", line=number, value=line.strip())
-            yield number, record, "\\u" in line
 
-    return _rows_of_objects(path, records(), naming, only, lines)
+def _json_lines(path: Path, lines: LineFilter | None) -> _Records:
+    for number, line in read_lines(path):
+        if line.isspace() or (lines is not None and lines.passes_over(line)):
+            continue
+        try:
+            record = _DECODER.decode(line.strip())
+        except (ValueError, RecursionError) as error:
+            torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
+            at = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+            problem = f"not JSON{at}: {_why_not_json(error)}{torn}"
+            raise DataError(path, problem, line=number, value=line.strip()) from error
+        if not isinstance(record, dict):
+            whole = isinstance(record, list) and number == 1
+            advice = "name the file .json" if whole else "write one object per line"
+            raise DataError(path, f"the line is not a JSON object; {advice}", line=number, value=line.strip())
+        yield number, record, "\\u" in line
+
+
+def _json_records(path: Path, _lines: LineFilter | None) -> _Records:
+    for number, record in _records_in_json(path):
+        if not isinstance(record, dict):
+            problem = 'the list has an entry that is not an object; write {"column": value}'
+            raise DataError(path, problem, line=number, value=cell_text(record))
+        yield number, record, True
+
+
+def _records_of(
+    reader: Callable[[Path, Naming, None], Iterator[Row]], path: Path, _lines: LineFilter | None
+) -> _Records:
+    return ((row.line, row.values, False) for row in reader(path, _same_names, None))
 
 
 def _rows_of_objects(
     path: Path,
-    records: Iterable[tuple[int, dict[str, Any], bool]],
+    records: Callable[[Path, LineFilter | None], _Records],
     naming: Naming,
     only: Only | None,
-    lines: LineFilter | None = None,
+    *,
+    raw: bool = False,
 ) -> Iterator[Row]:
-    """Turn JSON objects into rows; each comes with its line number, and whether it may have escaped characters."""
+    """Turn JSON objects into rows, those in the formats of ``LAYOUTS`` too."""
+    lines = LineFilter(only) if only is not None else None
     renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
-    for number, record, is_escaped in records:
-        if is_escaped and (problem := unstorable(record)) is not None:
+    for number, whole, is_escaped in records(path, lines):
+        if is_escaped and (problem := unstorable(whole)) is not None:
             raise DataError(path, problem, line=number)
-        keys = tuple(record)
-        if keys not in renamings:
-            renamings[keys] = naming(number, keys, record)
-            if lines is not None and only is not None:
-                lines.learn({name for names in renamings.values() for name in names if names[name] == only.column})
-        renamed = renamings[keys]
-        values = {name: value for key, value in record.items() if (name := renamed[key])}
-        row = Row(path, number, values, called=renamed)
-        if only is None or row.text(only.column) in only.values:
-            yield row
-
-
-def _read_json(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
-    def records() -> Iterator[tuple[int, Any, bool]]:
-        for number, record in _json_records(path):
-            if not isinstance(record, dict):
-                problem = 'the list has an entry that is not an object; write {"column": value}'
-                raise DataError(path, problem, line=number, value=cell_text(record))
-            yield number, record, True
-
-    return _rows_of_objects(path, records(), naming, only)
+        laid = None if raw else laid_out(whole)
+        form, cells = ("", [whole]) if laid is None else laid
+        for record in cells:
+            keys = tuple(record)
+            if keys not in renamings:
+                renamings[keys] = naming(number, keys, record)
+                if lines is not None and only is not None and laid is None:
+                    lines.learn({name for names in renamings.values() for name in names if names[name] == only.column})
+            renamed = renamings[keys]
+            values = {name: value for key, value in record.items() if (name := renamed[key])}
+            row = Row(path, number, values, called=renamed, form=form)
+            if only is None or row.text(only.column) in only.values:
+                yield row
 
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -289,7 +339,7 @@ _RECORD_KEYS = frozenset(
 """If a JSON object contains several lists, its list of records is the one under one of these keys."""
 
 
-def _json_records(path: Path) -> Iterator[tuple[int, Any]]:
+def _records_in_json(path: Path) -> Iterator[tuple[int, Any]]:
     """Yields line number and content of each record in a JSON file.
 
     The file is a list of records, or an object that contains a single list of records, which may be nested like
@@ -331,17 +381,32 @@ def _json_records(path: Path) -> Iterator[tuple[int, Any]]:
 def _rows_of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of a JSON object that maps columns to lists or objects of cells, as pandas writes; ``[]`` for others."""
     columns = list(whole.values())
+    split = whole.keys() - {"index"} == {"columns", "data"} and all(isinstance(column, list) for column in columns)
+    if split and all(isinstance(row, list) for row in whole["data"]):
+        return [dict(zip(map(str, whole["columns"]), row, strict=False)) for row in whole["data"]]
     if not columns or any(type(column) is not type(columns[0]) for column in columns):
         return []
     if isinstance(columns[0], dict):
         if any(column.keys() != columns[0].keys() or not all(map(str.isdigit, column)) for column in columns):
-            return []
+            return _rows_by_query(whole)
         columns = [list(column.values()) for column in columns]
     if not isinstance(columns[0], list) or len(columns) < 2 or len({len(column) for column in columns}) > 1:
         return []
     if all(isinstance(cell, dict) for column in columns for cell in column):
         return []  # lists of records
     return [dict(zip(whole, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _rows_by_query(whole: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a JSON object by query: of scores or labels by document, or of records with the same keys."""
+    cells = [cell for entry in whole.values() for cell in entry.values()]
+    if all(type(cell) in {int, float} for cell in cells):
+        entries = ((query, did, score) for query, scores in whole.items() for did, score in scores.items())
+        return [{"qid": query, "did": did, "score": score} for query, did, score in entries]
+    keys = next(iter(whole.values())).keys()
+    alike = len(whole) > 1 and all(entry.keys() == keys for entry in whole.values())
+    plain = alike and any(isinstance(cell, str) for cell in cells) and not any(isinstance(cell, dict) for cell in cells)
+    return [{"qid": query, **entry} for query, entry in whole.items()] if plain else []
 
 
 def _why_not_json(error: Exception) -> str:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -17,9 +18,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import DataError
-from retrieval_eval.data.files import file_stem, first_line, open_replacing, read_lines
+from retrieval_eval.data.files import file_stem, open_replacing, read_lines
 from retrieval_eval.data.rows import Row, finite, known_format
-from retrieval_eval.data.table_spec import SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
+from retrieval_eval.data.table_spec import READ, SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
 from retrieval_eval.data.tables import read_columns
 
 QRELS: Final = TableSpec(
@@ -31,8 +32,15 @@ RUNS: Final = TableSpec(
 )
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
-RANKED_FIELDS = ("query", "document", "rank")
-"""Fields in each line of a run in MS MARCO's format."""
+_QRELS_FORMS: Final = (QRELS_FIELDS, ("query", "document", "label"))
+_RUN_FORMS: Final = (
+    RUN_FIELDS,
+    ("query", "Q0", "document", "rank", "score"),
+    ("query", "document", "rank", "score", "tag"),
+    ("query", "document", "rank"),
+    ("query", "document", "score"),
+)
+"""Fields in a line of qrels or of a run; the last but one is MS MARCO's."""
 
 
 def refuse(error: DataError) -> None:
@@ -143,11 +151,7 @@ class Faults:
 
 def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
     """Yields each line's number and (query_id, doc_id, rank, score, tag); missing ranks and tags are ``""``."""
-    if _is_ranked(path):
-        for line, (query_id, doc_id, rank) in read_trec_lines(path, RANKED_FIELDS, faults.take):
-            yield line, (query_id, doc_id, rank, f"-{rank}", "")
-        return
-    if _is_table(path, RUN_FIELDS):
+    if (form := _form_of(path, _RUN_FORMS)) is None:
         names = RUNS.named(read_columns(path)).values()
         by_rank = "rank" in names and "score" not in names
         reading, spec = RUNS.report(), replace(RUNS, needed=("qid", "did", "rank")) if by_rank else RUNS
@@ -156,8 +160,12 @@ def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str
             yield row.line, (query_id, doc_id, row.text("rank"), score, row.text("agent"))
         reading.say()
         return
-    for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):
-        yield line, (query_id, doc_id, rank, score, tag)
+    for line, fields in read_trec_lines(path, form, faults.take):
+        cells = dict(zip(form, fields, strict=True))
+        rank = cells.get("rank", "")
+        yield line, (cells["query"], cells["document"], rank, cells.get("score", f"-{rank}"), cells.get("tag", ""))
+    if form != RUN_FIELDS:
+        READ.info("%s", f"{path}: lines '{' '.join(form)}'")
 
 
 def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str]]]:
@@ -165,15 +173,16 @@ def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, s
     from retrieval_eval.data.collections import irds_name, irds_rows  # late: only labels may be those of ir_datasets
 
     dataset = irds_name(path)
-    if dataset is not None or _is_table(path, QRELS_FIELDS):
+    form = None if dataset is not None else _form_of(path, _QRELS_FORMS)
+    if form is None:
         rows = QRELS.rows(path) if dataset is None else irds_rows(dataset, "qrels", QRELS)
         reading = QRELS.report()
         for row, (query_id, doc_id) in _named_rows(rows, faults, reading):
             yield row.line, (query_id, doc_id, row.text("label"))
         reading.say()
         return
-    for line, (query_id, _, doc_id, label) in read_trec_lines(path, QRELS_FIELDS, faults.take):
-        yield line, (query_id, doc_id, label)
+    for line, fields in read_trec_lines(path, form, faults.take):
+        yield line, (fields[0], fields[-2], fields[-1])
 
 
 def _named_rows(rows: Iterable[Row], faults: Faults, reading: ColumnsRead) -> Iterator[tuple[Row, tuple[str, str]]]:
@@ -188,23 +197,43 @@ def _named_rows(rows: Iterable[Row], faults: Faults, reading: ColumnsRead) -> It
         yield row, names
 
 
-def _is_table(path: Path, form: Sequence[str]) -> bool:
-    """Whether the file is a table, by its extension; a ``.tsv`` without a header is none: MS MARCO writes qrels so."""
+def _form_of(path: Path, forms: Sequence[Sequence[str]]) -> Sequence[str] | None:
+    """The fields of the file's lines by its first two lines; ``None`` if it is a table, which its extension decides.
+
+    A ``.tsv`` without a header is none: MS MARCO writes qrels and runs so. In lines of query, document and a number,
+    the number is a rank if it counts up from 1, else a score.
+    """
     kind = known_format(path)
-    if kind != "tsv":
-        return kind is not None
-    fields = _fields(first_line(path), len(form))
-    number = form.index("label" if "label" in form else "score")
-    return len(fields) != len(form) or finite(fields[number]) is None
+    if kind not in {None, "tsv"}:
+        return None
+    lines = [line for _, line in islice(read_lines(path), _LINES) if not line.isspace()]
+    for form in forms if lines else ():
+        first = _fields(lines[0], len(form))
+        if len(first) != len(form) or ("Q0" in form and len(form) < len(RUN_FIELDS) and first[1] not in {"Q0", "0"}):
+            continue
+        name = next(name for name in ("label", "score", "rank") if name in form)
+        numbers = [
+            finite(fields[form.index(name)]) for line in lines if len(fields := _fields(line, len(form))) == len(form)
+        ]
+        if numbers[0] is None:
+            continue
+        if form[1:] == ("document", "rank") and not _is_rank(path, numbers):
+            continue
+        return form
+    return None if kind == "tsv" else forms[0]
 
 
-def _is_ranked(path: Path) -> bool:
-    """Whether each line of a run has only query, document and rank, separated by tabs, as in MS MARCO."""
-    if known_format(path) not in {None, "tsv"}:
-        return False
-    line = first_line(path)
-    fields = _fields(line, len(RANKED_FIELDS))
-    return line.count("\t") == 2 and len(fields) == 3 and fields[-1].isascii() and fields[-1].isdigit()
+_LINES: Final = 5
+
+
+def _is_rank(path: Path, numbers: Sequence[float | None]) -> bool:
+    """Whether the numbers of the first lines are ranks and not scores; raises an error if they may be either."""
+    known = [number for number in numbers if number is not None]
+    if known[0] == 1 and all(after in {1, before + 1} for before, after in pairwise(known)):
+        return True
+    if all(number.is_integer() for number in known) and known != sorted(known, reverse=True):
+        raise DataError(path, f"the third field may be a rank or a score; write lines '{' '.join(RUN_FIELDS)}'")
+    return False
 
 
 _WHOLE = re.compile(r"([+-]?[0-9]{1,9})(?:\.0{1,9})?")

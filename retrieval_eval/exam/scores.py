@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
@@ -14,9 +15,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
+from judges.types import repeat_of
 from retrieval_eval.exam.grades import UNGRADED, Grader, Grid, Grids, Rankings
 from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
 
 
@@ -139,20 +142,23 @@ class ExamScores(Struct, frozen=True, dict=True):
         by_level: dict[int, dict[ExamMeasure, Scores]] = {
             level: {**measures, "alpha_ndcg": self.alpha_ndcg[level]} for level, measures in self.cover.by_level.items()
         }
-        if not self.workbench:
-            return by_level
-        return {
-            level: {
-                measure: replace(scores, values=np.where(self.cover.present, scores.values, np.nan))
-                for measure, scores in measures.items()
+        if self.workbench:
+            by_level = {
+                level: {
+                    measure: replace(scores, values=np.where(self.cover.present, scores.values, np.nan))
+                    for measure, scores in measures.items()
+                }
+                for level, measures in by_level.items()
             }
+        return {
+            level: {measure: averaged(scores, self.cover.present) for measure, scores in measures.items()}
             for level, measures in by_level.items()
         }
 
     @property
     def scores(self) -> tuple[Scores, ...]:
         """Cover scores at the default level over all queries, by which agents are compared, also in workbench mode."""
-        return (self.cover.by_level[self.level]["cover"],)
+        return (averaged(self.cover.by_level[self.level]["cover"], self.cover.present),)
 
     def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
         scored = {agent: mean.value for agent, mean in self.by_level[level][measure].means.items()}
@@ -166,10 +172,10 @@ class ExamScores(Struct, frozen=True, dict=True):
         """
         cover = self.cover
         tables = {"queries": cover.present, "pairs": cover.pairs, "graded": cover.graded, "missing": cover.gaps.missing}
-        counts = {
-            name: dict(zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True))
-            for name, table in tables.items()
-        }
+        counts: dict[str, Counter[str]] = {name: Counter() for name in tables}
+        for name, table in tables.items():
+            for agent, number in zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True):
+                counts[name][repeat_of(agent)[0]] += number
         places = self.places(level)
         return {
             agent: {
@@ -177,7 +183,7 @@ class ExamScores(Struct, frozen=True, dict=True):
                 **{measure: scores.means[agent] for measure, scores in self.by_level[level].items()},
                 **{name: by_agent[agent] for name, by_agent in counts.items()},
             }
-            for agent in dict.fromkeys([*places, *cover.gaps.agents])
+            for agent in dict.fromkeys([*places, *(repeat_of(name)[0] for name in cover.gaps.agents)])
         }
 
 

@@ -23,9 +23,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from judges.types import repeat_of
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
 from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Gaps, Scores
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
@@ -79,16 +81,21 @@ class ScoreTable(Struct, frozen=True, eq=False):
     Attributes:
         scores: the six scores in the order of ``COLUMNS``; runs and topics are sorted.
         counts: number of nuggets by importance and label, shape (runs, topics, 3, 4).
-        answered: whether the run has an assignment for the topic, shape (runs, topics).
+        assignments: number of the run's assignments for the topic, one for each repeat, shape (runs, topics).
         words: lengths of the answers, 0 without an answer, shape (runs, topics).
         left_out: number of assignments for queries outside the topic set.
     """
 
     scores: tuple[Scores, ...]
     counts: Ints
-    answered: NDArray[np.bool_]
+    assignments: Ints
     words: Ints
     left_out: int
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Whether the run has an assignment for the topic, shape (runs, topics)."""
+        return self.assignments > 0
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -140,7 +147,7 @@ class ScoreTable(Struct, frozen=True, eq=False):
     @property
     def differing_topics(self) -> tuple[str, ...]:
         """Topics where runs were judged by different numbers of vital, okay or other nuggets."""
-        nuggets = self.counts.sum(axis=-1)
+        nuggets = self.counts.sum(axis=-1) / np.maximum(self.assignments, 1)[..., np.newaxis]
         differs = self.answered[..., np.newaxis] & (nuggets != nuggets.max(axis=0, initial=0))
         return tuple(compress(self.topics, differs.any(axis=(0, 2)).tolist()))
 
@@ -213,7 +220,19 @@ def score_table(
         )
         for at, name in enumerate(COLUMNS)
     )
-    return ScoreTable(scores, counts, answered, words, left_out)
+    scores = tuple(averaged(each, answered) for each in scores)
+    number = answered.astype(np.int64)
+    if (of_agents := scores[0]).repeats is not None:
+        row = np.array([of_agents.agents.index(repeat_of(run)[0]) for run in runs])
+        counts, words, number = (_sum_of_rows(table, row, len(of_agents.agents)) for table in (counts, words, number))
+        words //= np.maximum(number, 1)
+    return ScoreTable(scores, counts, number, words, left_out)
+
+
+def _sum_of_rows(table: Ints, row: Ints, rows: int) -> Ints:
+    sums = np.zeros((rows, *table.shape[1:]), np.int64)
+    np.add.at(sums, row, table)
+    return sums
 
 
 def _with_missing(counts: Ints, answered: NDArray[np.bool_], scores: Floats) -> Floats:

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from judges.types import CITATIONS, Answer
+from judges.types import CITATIONS, Answer, repeat_of
 from retrieval_eval.scores.claims import (
     INSIDE,
     MARK,
@@ -30,6 +30,7 @@ from retrieval_eval.scores.claims import (
 )
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Scores
 
 _BRACKETS = re.compile(rf"\[({INSIDE})\]")
@@ -531,17 +532,20 @@ def citation_scores(
         counts[rows[agent], columns[query_id]] = len(citations.doc_ids), len(cited_labels), hits
     labelled = counts[..., 1]
     values = np.where(labelled > 0, counts[..., 2] / np.maximum(labelled, 1), np.nan)
-    precision = Scores("citations", tuple(agents), tuple(queries), values, clusters=clusters)
+    precision = averaged(Scores("citations", tuple(agents), tuple(queries), values, clusters=clusters))
+    of_agent = {
+        agent: [row for row, name in enumerate(agents) if repeat_of(name)[0] == agent] for agent in precision.agents
+    }
     return {
         agent: CitationScores(
             precision.means[agent],
             queries=precision.count(agent),
-            uncited=sum(not citations.doc_ids for (_, name), citations in cited.items() if name == agent),
+            uncited=sum(not citations.doc_ids for (_, name), citations in cited.items() if rows[name] in at),
             unlabelled=int(((counts[at, :, 0] > 0) & (counts[at, :, 1] == 0)).sum()),
             cited=int(counts[at, :, 0].sum()),
             labelled=int(counts[at, :, 1].sum()),
             relevant=int(counts[at, :, 2].sum()),
-            unresolved=sum(citations.unresolved for (_, name), citations in cited.items() if name == agent),
+            unresolved=sum(citations.unresolved for (_, name), citations in cited.items() if rows[name] in at),
         )
-        for agent, at in rows.items()
+        for agent, at in of_agent.items()
     }

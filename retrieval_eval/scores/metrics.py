@@ -30,6 +30,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from judges.errors import InputError
+from judges.types import repeat_of
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.bootstrap import (
     ALONE,
@@ -41,6 +42,7 @@ from retrieval_eval.stats.bootstrap import (
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.repeats import averaged
 from retrieval_eval.stats.scores import Gaps, Scores
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -194,10 +196,14 @@ def evaluate(
             missing_labels=int(counts[1, number].sum()),
         )
     gaps = Gaps(tuple(runs), topics, *counts)
+    present = np.array([[bool(scores.get(topic)) for topic in topics] for scores in runs.values()]).reshape(shape[1:])
     by_measure = {
-        name: Scores(name, tuple(runs), topics, tables[place], gaps, ends[:, place], None, clusters)
+        name: averaged(Scores(name, tuple(runs), topics, tables[place], gaps, ends[:, place], None, clusters), present)
         for place, name in enumerate(measures)
     }
+    of_runs: dict[str, RunCoverage] = {}
+    for run in sorted(coverage, key=lambda name: repeat_of(name)[1]):
+        of_runs.setdefault(repeat_of(run)[0], coverage[run])
     means = {
         name: _sums(by_measure[name], samples, seed)
         if isinstance(measure.aggregator(), ir_measures.SumAgg)
@@ -214,8 +220,8 @@ def evaluate(
             if query_id not in missing_docs and max(query_labels.values()) <= 0
         ),
         scores=by_measure,
-        estimates={run: {name: estimates_of_runs[run] for name, estimates_of_runs in means.items()} for run in runs},
-        coverage=coverage,
+        estimates={run: {name: estimates_of_runs[run] for name, estimates_of_runs in means.items()} for run in of_runs},
+        coverage=of_runs,
     )
 
 

@@ -226,6 +226,30 @@ def wilson(share: float, variance: float, size: float, units: float, level: floa
     return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
+def smallest_share(bar: float, share: Estimate, units: int) -> float | None:
+    """The smallest true share that a sample shows to be above ``bar`` with 80 % probability; ``None`` if none is.
+
+    ``share`` is the sample's own estimate with the interval of ``wilson``, which tells its effective size.
+    """
+    if share.value is None or share.low is None or share.high is None:
+        return None
+    square, spread = student(0.95, units) ** 2, share.value * (1 - share.value)
+    half = (share.high - share.low) ** 2 / 4  # solves wilson's equation for square / size
+    a, b = half - 0.25, 2 * half - spread
+    size = max(1, round(2 * square * a / (-b - math.sqrt(b * b - 4 * a * half))))
+    least = next((count for count in range(size + 1) if _wilson_low(count, size, units) > bar), None)
+    return None if least is None else float(scipy.special.bdtri(least - 1, size, 0.2))
+
+
+def _wilson_low(count: int, size: int, units: int) -> float:
+    share = count / size
+    return (
+        wilson(share, share * (1 - share) / size, size, units)[0]
+        if 0 < count < size
+        else wilson(share, 0, size, size)[0]
+    )
+
+
 COEFFICIENT: Final[Interval] = (-1.0, 1.0)
 """Range of coefficients such as kappa and alpha. Their intervals are symmetric on Fisher's scale: with 12 queries these
 cover the true value in 94 to 98 % of cases; intervals symmetric on the coefficient's scale only in 90 to 94 %."""

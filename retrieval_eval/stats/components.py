@@ -20,13 +20,13 @@ of Statistics 6). ``benchmarks/judges_random.py`` measures the coverage of all o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import scipy
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from retrieval_eval.stats import Bools, Floats, Ints
@@ -40,8 +40,12 @@ ROUGH: Final = 5
 METHOD: Final = "queries and judges"
 QUERIES: Final = "queries"
 JUDGES: Final = "judges"
+ANSWERS: Final = "answers"
 REST: Final = "rest"
-"""Names of the parts; the rest is the interaction of query and judge, with the chance of single verdicts."""
+"""Names of the parts; the rest is the interaction of query and judge, with the chance of single verdicts. Repeated
+answers tell what a query's other answers would have changed from what other queries would have."""
+_CHANCE: Final = "chance"
+"""What is left of single cells (query, judge and repeat); not a part, but taken off others."""
 _DRAWS: Final = 10_000
 _FILLS: Final = 40
 """Number of alternating fits of queries and judges to fill missing cells; enough for a fifth of the cells missing."""
@@ -81,14 +85,15 @@ class Stratum(Struct, frozen=True, eq=False):
 
     Attributes:
         squares, freedom: sum of squares and its degrees of freedom, shape (figures,).
-        size: the mean square divided by it is a term of the figure's variance, shape (figures,).
-        over: name of the stratum whose mean square it has on top of its known variance; empty for the last stratum.
+        size: the mean square divided by it is a term of the figure's variance, shape (figures,); infinite if
+            there is no such term.
+        over: strata whose mean squares are part of this one, by name, with their sign.
     """
 
     squares: Floats
     freedom: Floats
     size: Floats
-    over: str = REST
+    over: Mapping[str, int] = field(default_factory=lambda: {REST: 1})
 
 
 def contributions_of_mean(values: Floats) -> Floats:
@@ -164,8 +169,38 @@ def strata(contributions: Floats) -> dict[str, Stratum]:
     return {
         QUERIES: Stratum(squares_of_query * cells_of_query, queries - 1.0, queries * cells_of_query),
         JUDGES: Stratum(squares_of_judge * cells_of_judge, judges - 1.0, judges * cells_of_judge),
-        REST: Stratum((np.where(seen, rest, 0.0) ** 2).sum(axis=(1, 2)), left.astype(np.float64), cells * 1.0, ""),
+        REST: Stratum((np.where(seen, rest, 0.0) ** 2).sum(axis=(1, 2)), left.astype(np.float64), cells * 1.0, {}),
     }
+
+
+def with_answers(contributions: Floats) -> dict[str, Stratum]:
+    """``strata`` with the repeated answers as a further source; shape (figures, queries, judges, repeats).
+
+    Answers vary within the query, for all judges alike. The mean square of queries contains theirs.
+    """
+    seen = ~np.isnan(contributions)
+    cells = np.where(seen, contributions, 0.0)
+    whole = np.asarray(seen.any(axis=3), np.bool_)
+    sources = strata(np.where(whole, cells.sum(axis=3), np.nan))
+    of_answer, has_answer = cells.sum(axis=2), np.asarray(seen.any(axis=2), np.bool_)
+    number, queries = has_answer.sum(axis=2), whole.any(axis=2).sum(axis=1)
+    scale = queries[:, np.newaxis] * np.maximum(number, 1)
+    values = of_answer * scale[:, :, np.newaxis]
+    mean = _mean(values, has_answer, 2)
+    squares = np.where(has_answer, (values - mean[:, :, np.newaxis]) ** 2, 0.0).sum(axis=(1, 2))
+    share = np.where(number > 0, 1 / np.maximum(number, 1), 0.0).sum(axis=1) / np.maximum(queries, 1)
+    judged = sources[QUERIES].size / np.maximum(queries, 1)
+    freedom = np.maximum(number - 1, 0).sum(axis=1).astype(np.float64)
+    sources[QUERIES] = replace(sources[QUERIES], over={ANSWERS: 1, REST: 1, _CHANCE: -1})
+    sources[ANSWERS] = Stratum(squares * share * judged, freedom, sources[QUERIES].size, {_CHANCE: 1})
+    judges, both = whole.sum(axis=2), seen.sum(axis=(2, 3))
+    single = cells * (scale * judges)[:, :, np.newaxis, np.newaxis]
+    of_judge = _mean(single, seen, 3)[..., np.newaxis]
+    left = single - of_judge - _mean(single, seen, 2)[:, :, np.newaxis] + mean[:, :, np.newaxis, np.newaxis]
+    left_freedom = np.maximum(both - judges - number + 1, 0).sum(axis=1).astype(np.float64)
+    squares_left = (np.where(seen, left, 0.0) ** 2).sum(axis=(1, 2, 3)) * share
+    sources[_CHANCE] = Stratum(squares_left, left_freedom, np.full(len(cells), np.inf), {})
+    return sources
 
 
 def parts(sources: Mapping[str, Stratum], level: float = 0.95) -> list[dict[str, Estimate]]:
@@ -174,7 +209,7 @@ def parts(sources: Mapping[str, Stratum], level: float = 0.95) -> list[dict[str,
     A figure without variance has no shares.
     """
     names, every = [*sources], [*sources.values()]
-    over = [names.index(source.over) if source.over else -1 for source in every]
+    over = np.array([[source.over.get(name, 0) for name in names] for source in every], np.float64)
     squares, freedom, size = (
         np.array([getattr(source, field) for source in every]) for field in ("squares", "freedom", "size")
     )
@@ -193,19 +228,19 @@ def parts(sources: Mapping[str, Stratum], level: float = 0.95) -> list[dict[str,
             {
                 name: Estimate(None) if math.isnan(share) else Estimate(share, low, high, method="generalized")
                 for name, share, low, high in zip(names, shares, *ends, strict=True)
+                if name != _CHANCE
             }
         )
     return estimates_of
 
 
-def _shares(mean_squares: Floats, over: Sequence[int], size: Floats, *, signed: bool = False) -> Floats:
+def _shares(mean_squares: Floats, over: Floats, size: Floats, *, signed: bool = False) -> Floats:
     """Each source's share of the variance, shape (sources, ...), from mean squares; NaN without variance.
 
     A term below 0 counts as 0, but with ``signed`` lowers the whole. Upper ends need this: if judges do not differ,
     their terms are below 0 in half of the draws, and without them the share of the queries would end too low.
     """
-    below = np.concatenate([mean_squares, np.zeros_like(mean_squares[:1])])[list(over)]
-    terms = (mean_squares - below) / np.maximum(size, 1.0)
+    terms = (mean_squares - np.tensordot(over, mean_squares, 1)) / np.maximum(size, 1.0)
     positive = np.maximum(terms, 0.0)
     total = np.maximum(terms.sum(axis=0), positive.max(axis=0)) if signed else positive.sum(axis=0)
     return np.asarray(np.where(total > 0, positive / np.where(total > 0, total, 1.0), np.nan), np.float64)

@@ -6,7 +6,8 @@ on the share of ties, and hardly on how far the agents are apart. An interval ov
 
     d = t(0.975) sqrt((q + e / k) / n) + t(0.8) sqrt((q + e / k - d^2) / n),
 
-since intervals of bounded figures are about as wide as for equal agents. Intervals for other judges of this kind follow
+since intervals of bounded figures are about as wide as for equal agents. With r answers of each agent to a query, the
+answers' variance a adds a / r to q. Intervals for other judges of this kind follow
 the formula of ``components.Variance``. ``benchmarks/decidable.py`` shows what runs on recorded verdicts find.
 """
 
@@ -18,9 +19,11 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.components import FEWEST_JUDGES, JUDGES, REST, Variance, contributions_of_mean, strata
+from retrieval_eval.stats.repeats import mean_of_repeats
 
 FEWEST: Final = 8
 """Minimum number of queries of a pilot."""
@@ -37,15 +40,29 @@ class Components(Struct, frozen=True):
         queries: of the mean over all judges of this kind; with one judge, of that judge.
         rest: of single cells (query by judge) around it; ``None`` for one judge.
         judges: variance between judges; ``None`` below ``FEWEST_JUDGES``.
+        answers: variance between the answers that the agents give when asked again; ``None`` without repeats.
     """
 
     queries: float
     rest: float | None = None
     judges: float | None = None
+    answers: float | None = None
+
+    def worth(self, repeats: int) -> float | None:
+        """Variance with so many answers of each query, divided by that of as many games on new queries."""
+        whole = self.queries + (self.answers or 0.0)
+        return None if self.answers is None or not whole else (repeats * self.queries + self.answers) / whole
 
 
 def components(values: Floats) -> Components:
-    """Components of differences, shape (pairs, queries, judges); NaN where missing."""
+    """Components of differences, shape (pairs, queries, judges) or (..., repeats); NaN where missing."""
+    if values.ndim == 4:
+        by_repeat = np.moveaxis(values, 3, 0)
+        whole, answers = components(mean_of_repeats(by_repeat)), _answers(mean_of_repeats(np.moveaxis(values, 2, 0)))
+        if answers is None:
+            return whole
+        each, share = answers
+        return replace(whole, queries=max(0.0, whole.queries - each * share), answers=each)
     seen = ~np.isnan(values)
     judged = np.maximum(seen.sum(axis=2), 1)
     known = seen.any(axis=2)
@@ -65,16 +82,29 @@ def components(values: Floats) -> Components:
     return Components(queries, rest, max(0.0, between))
 
 
-def smallest_difference(parts: Components, queries: int, judges: int = 1, *, others: bool = False) -> float | None:
+def _answers(by_judges: Floats) -> tuple[float, float] | None:
+    """Variance between repeats, shape (pairs, queries, repeats), and the mean of 1 / repeats; ``None`` without any."""
+    seen = ~np.isnan(by_judges)
+    number = seen.sum(axis=2)
+    freedom = np.maximum(number - 1, 0)
+    if not freedom.any():
+        return None
+    mean = np.where(seen, by_judges, 0.0).sum(axis=2) / np.maximum(number, 1)
+    squares = np.where(seen, (by_judges - mean[:, :, np.newaxis]) ** 2, 0.0)
+    return float(squares.sum() / freedom.sum()), float((1 / number[number > 0]).mean())
+
+
+def smallest_difference(
+    parts: Components, queries: int, judges: int = 1, repeats: int = 1, *, others: bool = False
+) -> float | None:
     """The smallest true difference that a 95 % interval tells from 0 in 80 % of runs; ``None`` if none is.
 
-    With ``others`` the interval is that for other judges of this kind. A further source of error, such as repeated
-    answers, is another term of the mean square.
+    With ``others`` the interval is that for other judges of this kind.
     """
     if queries < 2 or (others and (parts.judges is None or judges < FEWEST_JUDGES)):
         return None
     of_cells, of_judges = (parts.rest or 0.0) / judges, (parts.judges or 0.0) / judges
-    square = parts.queries + of_cells
+    square = parts.queries + of_cells + (parts.answers or 0.0) / repeats
     reach = _student(_TAIL, queries - 1) * math.sqrt(square / queries)
     if others:
         terms = square / queries, of_judges + of_cells / queries

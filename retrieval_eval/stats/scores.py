@@ -77,6 +77,8 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         ranks: whether the score by itself says which agent is better, so that it enters comparisons of rankings.
         conditional: whether each agent's mean is over queries of its own choice, such as those that it answered. Two
             agents then cannot be compared query by query, only by ``contributions``.
+        repeats: the values of each repeat, of which ``values`` are the means, shape (repeats, agents, queries);
+            ``None`` if all answers are the first. See ``retrieval_eval.stats.repeats``.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
     lower: bool = False
     ranks: bool = True
     conditional: bool = False
+    repeats: Floats | None = None
 
     def contributions(self) -> Scores:
         """The contributions of the queries to each agent's mean: scores on all judged queries with the same mean.
@@ -106,7 +109,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         values = np.where(known, mean + (rows - mean) / np.where(share > 0, share, np.nan), np.nan)
         low, high = (float(end) for end in (np.nanmin(values, initial=0.0), np.nanmax(values, initial=1.0)))
         ends = np.array([np.where(self.gaps.missing > 0, end, values) for end in (low, high)])
-        return replace(self, values=values, ends=ends, scale=(low, high), conditional=False)
+        return replace(self, values=values, ends=ends, scale=(low, high), conditional=False, repeats=None)
 
     @cached_property
     def means(self) -> Mapping[str, Estimate]:
@@ -155,7 +158,8 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         if gaps is not None:
             gaps = Gaps(gaps.agents, names, gaps.wanted[:, columns], gaps.missing[:, columns])
         ends = None if self.ends is None else self.ends[:, :, columns]
-        return replace(self, queries=names, values=self.values[:, columns], gaps=gaps, ends=ends)
+        repeats = None if self.repeats is None else self.repeats[:, :, columns]
+        return replace(self, queries=names, values=self.values[:, columns], gaps=gaps, ends=ends, repeats=repeats)
 
 
 def scores_of(

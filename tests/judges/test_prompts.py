@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -15,17 +17,28 @@ from msgspec.structs import replace
 from judges.errors import PromptError
 from judges.identity import judgment_id
 from judges.parse import parse_reply
-from judges.prompts import QUOTING_RULE, fenced, load_prompt, packaged_prompts, shared_length
+from judges.prompts import (
+    ANSWERABILITY_RULES,
+    QUOTING_RULE,
+    PromptTemplate,
+    fenced,
+    load_prompt,
+    packaged_prompts,
+    rule_of,
+    shared_length,
+)
 from judges.prompts.tasks import (
     Criterion,
     PairwiseOptions,
     ReferenceOptions,
+    assignment_prompt,
     criteria_prompt,
     extraction_prompt,
+    grading_prompt,
     pairwise_prompt,
     relevance_prompt,
 )
-from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, Task
+from judges.types import AnnotatedDocument, Answer, Document, Inputs, Message, Prompt, Query, Task
 from tests.support.prompts import (
     BAD,
     GOOD,
@@ -414,9 +427,12 @@ def test_the_pairwise_prompt_promises_opinions_only_where_documents_have_one() -
     """The same words whether all have one or some: the beginning of a query's prompts stays the same for the cache."""
     said, silent = (AnnotatedDocument(document, 2, why) for document, why in ((VACUUM, "on it"), (WEATHER, "")))
     assert (
-        "with an assessor's opinion of the\nrelevance where there is one. Use them" in pairwise(GOOD, BAD, said).system
+        "with an assessor's opinion of the relevance where\nthere is one. Use them" in pairwise(GOOD, BAD, said).system
     )
-    assert pairwise(GOOD, BAD, said).system == pairwise(GOOD, BAD, said, silent).system
+    template = load_prompt("pairwise", Task.PAIRWISE)
+    for each in map(template.worded, (1, 2, 3)):
+        one, two = (pairwise_prompt(each, QUERY, (GOOD, BAD), shown).system for shown in ([said], [said, silent]))
+        assert one == two
     for documents in ([silent], [AnnotatedDocument(VACUUM)]):
         assert "that were found for the question. Use them" in pairwise(GOOD, BAD, *documents).system
         assert "opinion" not in pairwise(GOOD, BAD, *documents).system
@@ -437,3 +453,74 @@ def test_what_prompts_share_ends_where_the_text_to_be_judged_begins() -> None:
     prompt = checked.render(Inputs(Query("q", "?"), (AnnotatedDocument(VACUUM),), items=("It rains.",)))
     assert VACUUM.text in prompt.user[: shared_length(prompt)], "all statements about a document share it"
     assert shared_length(replace(game, user=f"{GOOD.text} or {BAD.text}?")) == 0, "a template without marks"
+
+
+WORDED = {
+    *("pairwise", "criteria", "support", "self_rating_question", "self_rating_nugget"),
+    *("nugget_assign", "nugget_assign_two_grades", "nugget_assign_passage", "nugget_assign_passage_two_grades"),
+}
+
+
+def in_all_forms(template: PromptTemplate) -> Iterator[Prompt]:
+    """The prompt with and without documents, opinions, citations, reference, conversation and several items."""
+    asking = Query("q", "Which one?", reference="The second."), replace(QUERY, reference=None)
+    said = replace(QUERY, messages=(Message("user", "Hello."),), metadata={"answerable": "unanswerable"})
+    seen = (AnnotatedDocument(VACUUM, 2, "on the subject"), AnnotatedDocument(WEATHER, 2, None))
+    levels = (Criterion("depth", "how deep", ((0, "shallow"), (2, "deep"))), Criterion("tone"))
+    for query in (*asking, said):
+        if template.task is Task.PAIRWISE:
+            for documents, citations, factors in itertools.product(((), seen), (False, True), ("", "Brevity.")):
+                given = PairwiseOptions(citations=citations, factors=factors)
+                yield pairwise_prompt(template, query, (GOOD, BAD), documents, given)
+        elif template.task is Task.CRITERIA:
+            yield from (criteria_prompt(template, query, GOOD, each, criteria=levels) for each in ((), seen))
+        elif template.task is Task.GRADING:
+            yield from (grading_prompt(template, query, VACUUM, items) for items in (("one",), ("one", "two")))
+        elif template.task is Task.ASSIGNMENT:
+            yield assignment_prompt(template, query, GOOD, ["a fact", "another"])
+        elif template.task is Task.PASSAGE_ASSIGNMENT:
+            yield assignment_prompt(template, query, VACUUM, ["a fact"])
+        else:
+            yield template.render(Inputs(query, (AnnotatedDocument(VACUUM),), items=("A statement.",)))
+
+
+@pytest.mark.parametrize("name", packaged_prompts())
+def test_prompts_that_decide_have_two_more_wordings_of_the_same_contract(name: str) -> None:
+    template = load_prompt(name, TASKS[name])
+    assert len(template.wordings) == (2 if name in WORDED else 0)
+    texts = {" ".join(template.system.split()), *(" ".join(text.split()) for text in template.wordings)}
+    assert len(texts) == 1 + len(template.wordings)
+    for number in range(2, 2 + len(template.wordings)):
+        other = template.worded(number)
+        assert other.digest != template.digest
+        for usual, again in zip(in_all_forms(template), in_all_forms(other), strict=True):
+            assert again.name == f"{name}, wording {number}"
+            assert (again.user, again.task, again.inputs) == (usual.user, usual.task, usual.inputs)
+            assert again.system.count(QUOTING_RULE) == 1
+            assert rule_of(again.contract) in again.system
+            assert replace(again.contract, levels={}) == replace(usual.contract, levels={})
+            assert again.contract.levels.keys() == usual.contract.levels.keys()
+            words = {str(word) for choices in usual.contract.choices.values() for word in choices}
+            for word in words if template.task is not Task.CRITERIA else ():
+                assert re.search(rf"(?<!\w){word}(?!\w)", again.system), (number, word)
+            for option in ("Brevity.", "depth: how deep", "0: shallow", "document not shown", "no such document"):
+                assert (option in again.system) == (option in usual.system), option
+            for rule in ANSWERABILITY_RULES.values():
+                assert (rule in again.system) == (rule in usual.system)
+            assert ("reference answer" in again.system) == ("reference answer" in usual.system)
+            assert "\n\n\n" not in again.system
+
+
+def test_a_wording_with_another_scale_or_without_the_protection_is_refused() -> None:
+    template = load_prompt("self_rating_nugget", Task.GRADING)
+    fewer = template.model_copy(update={"wordings": [template.system.replace("- 5: covered", "covered")]})
+    with pytest.raises(PromptError, match="must describe the same ratings"):
+        fewer.worded(2)
+    bare = template.model_copy(update={"wordings": [template.system.replace("{{ quoting_rule }}", "")]})
+    with pytest.raises(PromptError, match="must both read 'quoting_rule'"):
+        bare.worded(2)
+
+
+def test_further_wordings_leave_the_digests_of_stored_prompts_as_they_are() -> None:
+    template = load_prompt("pairwise", Task.PAIRWISE)
+    assert template.model_copy(update={"wordings": []}).digest == template.digest

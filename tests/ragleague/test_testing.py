@@ -34,7 +34,7 @@ def test_the_assertion_fails_with_the_markdown(played_demo: Path) -> None:
     with pytest.raises(AssertionError) as failed:
         assert_not_worse(store, new="rag-dense", old="rag-bm25")
     assert "### Undecided: it is not shown whether rag-dense is worse" in str(failed.value)
-    assert "| Win rate | 0.423 |" in str(failed.value)
+    assert "| Win rate, 0.5 is even | 0.423 |" in str(failed.value)
     with pytest.raises(InputError, match="no agent"):
         assert_not_worse(store, new="rag", old="rag-bm25")
 

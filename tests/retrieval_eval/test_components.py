@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from benchmarks.judges_random import covered, differences, held_out, parts_covered, without_cells, worlds
 from retrieval_eval.stats import Floats
 from retrieval_eval.stats.components import (
+    ANSWERS,
     JUDGES,
     QUERIES,
     REST,
-    Stratum,
     contributions_of_mean,
     effective_votes,
     for_one_judge,
@@ -24,6 +24,7 @@ from retrieval_eval.stats.components import (
     parts,
     strata,
     variance,
+    with_answers,
 )
 from retrieval_eval.stats.estimate import Estimate
 
@@ -92,29 +93,27 @@ def test_one_more_judge_lies_in_the_interval_of_students_t() -> None:
     assert result.high == pytest.approx(0.1 + 4.302653 * 0.1 * (4 / 3) ** 0.5)
 
 
-def test_a_factor_within_another_is_taken_off_it() -> None:
-    """Answers repeated within queries: the queries' mean square holds the answers' variance too."""
+@pytest.mark.parametrize(("judges", "taste"), [(4, 0.0), (4, 0.3), (1, 0.0)])
+def test_the_answers_part_is_found_beside_queries_and_judges(judges: int, taste: float) -> None:
+    """Answers repeated within queries: the queries' mean square holds the answers' variance too, and judges' taste."""
     rng = np.random.default_rng(1)
-    runs, queries, repeats, judges = 300, 30, 3, 4
-    answers = rng.normal(0, 0.2, (runs, queries, 1, 1)) + rng.normal(0, 0.3, (runs, queries, repeats, 1))
-    cells = answers + rng.normal(0, 0.1, (runs, queries, repeats, judges))
-    of_answer, of_query = cells.mean(axis=3), cells.mean(axis=(2, 3))
-    number = float(queries * repeats * judges)
-
-    def stratum(squares: Floats, freedom: int, over: str) -> Stratum:
-        return Stratum(squares, np.full(runs, float(freedom)), np.full(runs, number), over)
-
-    sources = {
-        QUERIES: stratum(repeats * judges * of_query.var(axis=1) * queries, queries - 1, "answers"),
-        "answers": stratum(
-            judges * ((of_answer - of_query[..., np.newaxis]) ** 2).sum(axis=(1, 2)), queries * (repeats - 1), REST
-        ),
-        REST: stratum(
-            ((cells - of_answer[..., np.newaxis]) ** 2).sum(axis=(1, 2, 3)), queries * repeats * (judges - 1), ""
-        ),
+    runs, queries, repeats = 300, 30, 3
+    normal = rng.normal
+    cells = normal(0, 0.2, (runs, queries, 1, 1)) + normal(0, 0.3, (runs, queries, 1, repeats))
+    cells = cells + normal(0, 0.1, (runs, 1, judges, 1)) + normal(0, 1, (runs, queries, judges, 1)) * taste
+    cells = cells + normal(0, 0.1, (runs, queries, judges, repeats))
+    contributions = (cells - cells.mean(axis=(1, 2, 3), keepdims=True)) / (queries * judges * repeats)
+    of_chance = 0.1**2 / repeats / judges
+    terms = {
+        QUERIES: 0.2**2 / queries,
+        ANSWERS: 0.3**2 / repeats / queries,
+        JUDGES: 0.1**2 / judges,
+        REST: (taste**2 / judges + of_chance) / queries,
     }
-    truth = 0.3**2 / repeats / (0.2**2 + 0.3**2 / repeats + 0.1**2 / repeats / judges)
-    result = [part["answers"] for part in parts(sources)]
+    if judges == 1:  # one judge's taste is in nothing, and chance is the answers'
+        terms |= {JUDGES: 0.0, REST: 0.0, ANSWERS: terms[ANSWERS] + of_chance / queries}
+    truth = terms[ANSWERS] / sum(terms.values())
+    result = [part[ANSWERS] for part in parts(with_answers(contributions))]
     held = np.mean([(part.low or 0) <= truth <= (part.high or 0) for part in result])
     assert np.median([part.value or 0 for part in result]) == pytest.approx(truth, abs=0.04)
     assert 0.91 <= held <= 0.99

@@ -371,9 +371,14 @@ def test_rows_without_any_text_are_passed_over(tmp_path: Path) -> None:
     assert "no rows" in problem(put(tmp_path, "b.csv", "a,b\n,\n,\n"))
 
 
-def test_promptfoos_csv_is_named(tmp_path: Path) -> None:
-    header = "q,[openai:x] Say {{q}},Status,[openai:y] Say,Status"
-    assert "as .json" in problem(put(tmp_path, "a.csv", f"{header}\n1,2,3,4,5\n"))
+def test_promptfoos_csv_has_a_row_for_each_output(tmp_path: Path) -> None:
+    header = "q,[openai:x] Say {{q}},Status,Score,[openai:y] Say,Status,Score"
+    rows = [*read_rows(put(tmp_path, "a.csv", f"{header}\nwhy?,[PASS] so,PASS,1,[ERROR] 429,ERROR,0\n"))]
+    assert [row.values for row in rows] == [
+        {"query": "why?", "agent": "openai:x Say {{q}}", "answer": "so", "score": "1"},
+        {"query": "why?", "agent": "openai:y Say", "error": "429", "answer": "", "score": "0"},
+    ]
+    assert {row.form for row in rows} == {"promptfoo's CSV"}
 
 
 def test_a_frame_is_read_as_the_parquet_file_that_it_would_make(tmp_path: Path) -> None:

@@ -136,12 +136,18 @@ def _nodes(block: Any) -> Iterator[Any]:
 
 
 def _draw(page: str) -> None:
+    import streamlit as st
+    from msgspec.structs import replace
+
     from ui import data
-    from ui.address import say_what_is_unknown
+    from ui.address import GROUP, say_what_is_unknown
     from ui.app import PAGES
 
     shown = {name: show for one in PAGES for name, show in one.views.items()}
     version, names = data.tournaments()
     source = data.Source(data.location(), version, names[-1]) if names else None
+    if source is not None and GROUP in st.query_params:
+        group, by = data.groups(source)[st.query_params[GROUP]]
+        source = replace(source, group=group, by=by)
     shown[page](source)
     say_what_is_unknown()

@@ -172,6 +172,26 @@ def test_text_is_whole_and_large_and_targets_fit_fingers(fingers: Page, address:
     assert "u200d" not in fingers.content(), "a joined emoji stays joined"
 
 
+@pytest.mark.parametrize("view", ["vote", "grade", "assess", "check"])
+def test_a_long_query_leaves_room_for_what_is_judged_and_no_row_is_cut_by_a_box(
+    opened: Page, address: str, view: str
+) -> None:
+    say_name(opened.context, address, "eva")
+    opened.set_viewport_size({"width": 1280, "height": 900})
+    opened.goto(f"{address}/review?view={view}")
+    settle(opened)
+    text, query = opened.locator(".st-key-side-1 .passage"), opened.locator("p.lead[tabindex='0']")
+    until(opened, lambda: text.bounding_box() is not None)
+    box = text.bounding_box()
+    assert box is not None
+    assert box["y"] < 600
+    assert query.evaluate("one => one.scrollHeight > one.clientHeight"), "the whole query is there to be scrolled"
+    rows = opened.locator("[class*='st-key-rows-']").evaluate_all(
+        "all => all.filter(one => !['visible', 'clip'].includes(getComputedStyle(one).overflowY)).length"
+    )
+    assert rows == 0
+
+
 def test_on_a_phone_heads_and_names_of_the_heat_map_stay_in_sight(fingers: Page, address: str) -> None:
     fingers.goto(f"{address}/queries?view=queries")
     settle(fingers)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from playwright.sync_api import BrowserContext, Page, expect
 from streamlit.testing.v1 import AppTest
 
-from arena.config.schema import Config
+from arena.config.schema import Config, load_config
 from arena.data.safe_files import history, history_folder
 from retrieval_eval.exam.bank_files import read_bank
 from tests.support.browser import chromium, reader, served, settle, until
@@ -91,6 +91,13 @@ def add(run: AppTest, text: str, answers: str = "", *, secret: bool = False) -> 
     field(run.text_area, "Gold answers, one a line; may stay empty").input(answers)
     field(run.checkbox, "Secret: graded with, but shown nowhere").set_value(secret)
     return press(run, "Add it")
+
+
+def test_items_that_a_run_adds_for_unanswerable_queries_make_no_other_version(
+    played_demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_on(monkeypatch, load_config(played_demo / "tournament.yaml"))
+    assert "not the version that was graded last" not in shown(page("bank"))
 
 
 def test_an_edit_is_saved_with_the_earlier_version_kept_and_only_what_is_new_is_graded(here: Here) -> None:

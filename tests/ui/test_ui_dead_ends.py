@@ -23,7 +23,7 @@ from ui.access import EVERYBODY_VARIABLE
 from ui.app import PAGES
 
 VIEWS = [view for one in PAGES for view in one.views]
-LEADS = re.compile(r'href="((?:workbench|review)\?[^"]*)"><p class="said button"')
+LEADS = re.compile(r'href="((?:workbench|review|trust)\?[^"]*)"><p class="said button"')
 WORDS: Mapping[str, Any] = {"pairwise": {"judges": "words"}, "criteria": {"judge": "words"}}
 LACKS = re.compile(r"\byet\b|not imported|Here are none|No answer gets a score|has fewer|has no|plans no games")
 """How a page says that something is lacking, other than in a check."""

@@ -276,7 +276,7 @@ def test_a_planted_figure_is_found(kind: str, output: str, readings: list[Readin
         ("Win rate", "Share of points"),
         ("EXAM-Cover", "Cover@20"),
         ("Nuggets V strict", "Facts"),
-        ("Rating", "Strength"),
+        ("Mean grade", "Marks"),
     ],
 )
 @pytest.mark.parametrize("output", ["brief: ", "page leaderboard: "])

@@ -95,8 +95,8 @@ def test_the_first_screen_has_few_words_and_all_that_a_terminal_shows_and_leads_
     run = opened()
     assert sent(run).count("<h1>") == 1
     first = tables(run)[0]
-    columns = ["Agent", "Group", "To first", "Ranks", "Win rate", "Cost", "Latency", "Mean grade", "nDCG@10", "Rating"]
-    assert [name for name in first if "Unnamed" not in name and name in columns] == columns
+    columns = ["Agent", "Group", "To first", "Ranks", "Win rate", "Cost", "Latency", "Mean grade", "nDCG@10"]
+    assert [name for name in first if "Unnamed" not in name] == columns
     assert "queries?tournament=sample&amp;agent=bm25" in sent(run)
     assert "trust?tournament=sample" in sent(run)
     bodies = "".join(own.proto.body for own in run.get("html"))
@@ -147,7 +147,7 @@ def test_verdicts_without_texts_are_shown_as_such_and_nobody_votes_on_them(here:
     assert "no answer's text is known" in unescape(sent(page("style")))
     assert "May judge stand in for people on games? Not known" in sent(page("card"))
     with_texts = "--tournament imported --queries QUERIES.csv --answers ANSWERS.csv"
-    for name in ("label", "vote", "people", "corrected", "disagreements"):
+    for name in ("label", "vote", "people"):
         command = page(name, annotator="ann").code[0].value
         assert command == f"ragleague import verdicts VERDICTS.csv --store {here} {with_texts}"
     for name in ("runs", "history", "bank", "nuggets"):
@@ -217,7 +217,7 @@ def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: P
     overview = shown(page("leaderboard"))
     assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
     assert "24 failed" in overview
-    assert "Enough judgments" in overview
+    assert "Share of judgments made" in overview
     assert "No run of this tournament has been recorded yet" in shown(page("runs"))
 
 
@@ -254,6 +254,19 @@ def test_what_an_address_asks_for_in_vain_is_said(
     assert sorted(label for note in notes for label in note.rstrip(".").split(": ")[1].split(", ")) == sorted(
         fields.values()
     )
+
+
+def test_one_field_limits_a_page_to_a_group_or_compares_the_groups_of_a_column(here: Path) -> None:
+    write_store(here, queries=24, kinds=("x", "y"))
+    texts = {chosen: shown(page("leaderboard", group=chosen)) for chosen in ("by kind", "kind: x")}
+    assert "By group of queries" in texts["by kind"]
+    assert "kind=y" in texts["by kind"]
+    assert "permutation test" in texts["by kind"]
+    assert "sample where kind=x" in texts["kind: x"]
+    assert "Only queries where kind=x: one of 2 groups." in texts["kind: x"]
+    assert "By group of queries" not in texts["kind: x"]
+    for chosen, option in (("by kind", "--by kind"), ("kind: x", "--group kind=x")):
+        assert page("versus", group=chosen).code[-1].value.endswith(option)
 
 
 NAMES = ("a/b & c#d%20 'e'", 'say "é" <b>+?=;', "مرحبا 你好", "n" * 200)

@@ -63,7 +63,8 @@ def test_the_heat_map_leads_to_queries_agents_and_games(here: Path) -> None:
     cells = [address for address in found.values() if address.get("view") == "games"]
     assert all({"query", "agent"} < address.keys() for address in cells)
     run.segmented_control(key="score").set_value("Mean grade").run(timeout=20)
-    assert "Mean grade. Mean of the grades by all criteria." in shown(run)
+    assert "Mean grade: blue above the mean of the query's agents, orange below" in shown(run)
+    assert board.finding not in shown(run), "it is about games"
     run.text_input(key="find").input("case q03").run(timeout=20)
     assert {label for label in links(run) if label.startswith("q")} == {board.label("q03")}
     run.text_input(key="find").input("nowhere").run(timeout=20)

@@ -27,7 +27,7 @@ from tests.support.tournaments import configured, write_data
 from tests.support.tournaments import run as run_tournament
 from ui.data import LOCATION_VARIABLE
 
-FIRST, SECOND, TIE = "Answer 1", "Answer 2", "Tie"
+FIRST, SECOND, TIE = "Answer 1 is better", "Answer 2 is better", "Neither is better"
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_undo_takes_back_one_after_another_and_goes_on_from_there(store: Path) -
     run = press(run, "Undo")
     assert [said.value for said in kept(store)] == [None, None]
     run = press(run, TIE)
-    assert "Saved: Tie" in shown(run)
+    assert f"Saved: {TIE}" in shown(run)
     run = press(run, SECOND)
     assert [said.value for said in sorted(kept(store, history=True), key=lambda said: said.at)][-2:] == ["TIE", "B"]
     assert progress(run) == "2 of 4 queries voted on"
@@ -200,7 +200,8 @@ def test_agreement_with_the_judge_is_told_at_the_end_and_not_before(store: Path)
     for label in (FIRST, SECOND, TIE, FIRST):
         assert "You agree" not in shown(run)
         run = press(run, label)
-    assert f"You agree with strict on {100 * calibrated(store):.0f}% of its 8" in shown(run)
+    assert f"You agree with strict on {100 * calibrated(store):.0f}% (" in shown(run)
+    assert "of its 8 judgments, each order of a game counted." in shown(run)
 
 
 def calibrated(store: Path) -> float:
@@ -233,7 +234,7 @@ def test_a_statement_is_checked_against_its_document_blind(tmp_path: Path, monke
     assert seen.count("About q1, as all tells it.") == 2
     assert not any(said in seen for said in ("word for word", "answers", "[1]", "x says"))
     assert progress(run) == "0 of 1 statements checked"
-    press(run, "All of it")
+    press(run, "It says all")
     (said,) = kept(Path(config.store), tournament="small")
     assert (said.kind, said.value) == ("support", 2)
 

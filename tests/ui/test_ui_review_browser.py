@@ -33,7 +33,7 @@ FORMS: dict[str, tuple[str, list[list[str]], list[Any]]] = {
     "vote": ("verdict", [["1"], ["2"], ["3"]], ["A", "B", "TIE"]),
     "label": ("relevance", [["0"], ["2"], ["1"]], [0, 2, 1]),
     "check": ("support", [["1"], ["3"], ["2"]], [2, 0, 1]),
-    "react": ("refusals", [["1"], ["3"], ["2"]], [0, 2, 1]),
+    "refusals": ("refusals", [["1"], ["3"], ["2"]], [0, 2, 1]),
     "grade": (
         "criteria",
         [[*"2143", SAVE], [*"0440", SAVE], [*"1112", SAVE]],
@@ -298,7 +298,7 @@ def test_review_leads_to_no_results_and_lists_only_tasks_that_exist(
     folder: Path, page: Page, browser: Browser, address: str
 ) -> None:
     opened(page, address, "vote", "eva")
-    assert links(page, "Parts of this page") == ["Vote", "Label", "Grade", "Assess", "Check", "React"]
+    assert links(page, "Parts of this page") == ["Vote", "Label", "Grade", "Assess", "Check", "Refusals"]
     assert links(page, "Pages") == ["Back to the results"]
     voter = reader(browser).new_page()
     with served(folder / "bare" / "store.db", None, "--without-sign-in", "voter") as url:

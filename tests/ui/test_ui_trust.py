@@ -103,16 +103,20 @@ def test_the_page_is_as_fresh_as_the_store(store: Path) -> None:
     assert "No human labels yet" not in shown(page("people"))
 
 
-def test_without_people_one_card_says_how_to_get_judgments_and_checks_and_style_stand(store: Path) -> None:
+def test_without_people_one_part_says_how_to_get_labels_others_lead_to_it_and_checks_and_style_stand(
+    store: Path,
+) -> None:
     write_store(store)
-    purposes = set()
-    for view in ("people", "corrected", "disagreements"):
+    run = opened("people")
+    leads = re.findall(r'href="review\?tournament=sample&amp;view=(\w+)"', sent(run))
+    assert leads == ["vote", "label", "grade"], "what there are tasks for"
+    assert [own.value for own in run.code] == [f"ragleague import votes LABELS.csv --store {store} --tournament sample"]
+    purposes = {run.info[0].value}
+    for view in ("corrected", "disagreements"):
         run = opened(view)
-        leads = re.findall(r'href="review\?tournament=sample&amp;view=(\w+)"', sent(run))
-        assert leads == ["vote", "label", "grade"], "what there are tasks for"
+        assert 'href="trust?tournament=sample&amp;view=people"><p class="said button">How to get labels' in sent(run)
+        assert not run.code
         purposes.add(run.info[0].value)
-        command = f"ragleague import votes LABELS.csv --store {store} --tournament sample"
-        assert [own.value for own in run.code] == [command]
     assert len(purposes) == 3
     assert "trust checks passed" in shown(opened("checks"))
     assert "What does the judge like" in shown(opened("style"))

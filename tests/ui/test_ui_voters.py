@@ -81,16 +81,16 @@ def test_a_vote_that_is_not_kept_says_so_and_stays_chosen_until_it_is(
     store = write_store(tmp_path / "s.db", queries=4)
     monkeypatch.setenv(LOCATION_VARIABLE, str(store))
     monkeypatch.setattr(engine, "PATIENCE_S", 0.2)
-    run = press(page("vote").text_input(key="annotator").set_value("ann").run(timeout=20), "Tie")
+    run = press(page("vote").text_input(key="annotator").set_value("ann").run(timeout=20), "Neither is better")
     assert "Saved" in shown(run)
     with closing(sqlite3.connect(store, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        run = press(run, "Answer 2")
+        run = press(run, "Answer 2 is better")
     assert "Not saved." in shown(run)
     assert "another program keeps it locked" in shown(run)
     assert "✓ Saved" not in shown(run), "which is of the vote before"
-    assert [own.label for own in run.button if own.proto.type == "primary"] == ["Answer 2"]
-    run = press(run, "Answer 2")
+    assert [own.label for own in run.button if own.proto.type == "primary"] == ["Answer 2 is better"]
+    run = press(run, "Answer 2 is better")
     assert "✓ Saved: Answer 2" in shown(run)
     assert "Not saved." not in shown(run)
     assert [own.label for own in run.button if own.proto.type == "primary"] == []

@@ -19,7 +19,7 @@ from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table
 from arena.results.exam import Study
-from arena.stages.exam import require_usable
+from arena.stages.exam import require_usable, with_told_items
 from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item, read_bank
 from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item, ItemEdit, described, diff, edited_bank
@@ -148,7 +148,8 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
     study = data.study(source)
     if draft is not None:
         text.quiet(f"File: {draft.path.name}")
-        if study is not None and study.version != bank.of_queries(data.dataset(source).queries).version:
+        exam, queries = data.settings(source).exam, data.dataset(source).queries
+        if study is not None and exam is not None and study.version != with_told_items(exam, bank, queries).version:
             st.info("The file is not the version that was graded last. `ragleague run` grades what is new in it.")
     if study is not None and study.grids.ungraded:
         incomplete(f"{study.grids.ungraded:,} of {study.grids.pairs:,} pairs of passage and item have no grade.")

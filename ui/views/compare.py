@@ -8,9 +8,14 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
-from arena.boards.leaderboard import TournamentBoard, missing
+from arena.boards.compare import CompareBoard, compare_board
+from arena.boards.compare_drawing import MOST_CHOSEN, compare_figure, compare_scatter, group_deltas
+from arena.boards.coverage import missing
+from arena.boards.leaderboard import TournamentBoard
+from arena.boards.methods import method_pairs
+from arena.boards.quantities import quantity
 from arena.boards.scores import further_boards
+from arena.data.dataset import groupings
 from arena.present.blocks import Remarks
 from arena.present.files import html_block
 from arena.present.picture import Aligned
@@ -23,7 +28,6 @@ _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
 _SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
 """Sections of the leaderboard with details of a single score, which this page shows under Tables."""
 
-_RANKS: Final = "Ranks"
 _MANY: Final = 8
 """With more agents than this, the reader may choose which to show."""
 
@@ -31,27 +35,17 @@ compared = data.stored(compare_board, "Comparing the scores …")
 
 
 def show(source: data.Source) -> None:
-    board, rated = compared(source, source.group), data.board(source)
+    board, rated = compared(source), data.board(source)
     if not board.order:
         onward.run("No game has a verdict and no answer a score yet.", source)
         return
     for sentence in missing(rated):
         incomplete(sentence)
     st.html(html_block(Remarks(board.sentences())))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        values = switch("Show", [_RANKS, "Scores"], "show", label_visibility="collapsed") != _RANKS
-        if len(board.order) > _MANY:
-            agents = st.multiselect(
-                "Agents",
-                board.order,
-                key="only",
-                bind="query-params",
-                placeholder="Agents: all",
-                label_visibility="collapsed",
-            )
-        else:
-            agents = []
-    figure, markup = _figure(source, link("queries", source), tuple(agents), values=values)
+    agents = []
+    if len(board.order) > _MANY:
+        agents = st.multiselect("Agents", board.order, key="only", bind="query-params", placeholder="Agents: all")
+    figure, markup = _figure(source, link("queries", source), tuple(agents))
     st.html(markup)
     _export(figure)
     parts = _parts(source, board)
@@ -80,9 +74,9 @@ def _parts(source: data.Source, board: CompareBoard) -> dict[str, Callable[[data
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _figure(source: data.Source, carried: str, agents: tuple[str, ...], *, values: bool) -> tuple[Aligned, str]:  # noqa: ARG001 - part of the cache key, as links contain it
+def _figure(source: data.Source, carried: str, agents: tuple[str, ...]) -> tuple[Aligned, str]:  # noqa: ARG001 - part of the cache key, as links contain it
     """The chart, and the chart as HTML; cached, as drawing fifty agents takes half a second."""
-    figure = compared(source, source.group).figure(links("queries", source), values=values, agents=agents)
+    figure = compare_figure(compared(source), links("queries", source), agents=agents)
     return figure, html_block(figure)
 
 
@@ -99,15 +93,14 @@ def _show_two(source: data.Source, board: CompareBoard) -> None:
     titles = {way.title: way.name for way in board.ways if way.orders}
     with st.container(horizontal=True):
         first, second = pick("Across", list(titles), "across", index=1), pick("Up", list(titles), "up")
-    draw(board.scatter(titles[first], titles[second], links("queries", source)))
+    draw(compare_scatter(board, titles[first], titles[second], links("queries", source)))
 
 
 def _show_groups(source: data.Source, board: CompareBoard) -> None:
-    titles = {board.title(way.name): way.name for way in board.by_query}
-    columns = list(dict.fromkeys(name for name, _ in data.groups(source)))
-    with st.container(horizontal=True):
-        way = pick("Score", list(titles), "score", width=260)
-        column = pick("Groups", columns, "by", width=260)
+    titles = {quantity(way.name).title: way.name for way in board.by_query}
+    columns = groupings(data.queries(source).values())
+    column = source.by or next(iter(columns))
+    way = pick("Score", list(titles), "score", width=260)
     label = f"Agents, the first of which the others are held against (2 to {MOST_CHOSEN})"
     agents = st.multiselect(
         label, board.order, default=board.order[:2], max_selections=MOST_CHOSEN, key="agents", bind="query-params"
@@ -115,20 +108,14 @@ def _show_groups(source: data.Source, board: CompareBoard) -> None:
     if len(agents) < 2:
         st.caption("Choose two agents or more.")
         return
-    groups = {
-        f"{column}: {value}": [
-            query_id for query_id, query in data.queries(source).items() if query.metadata.get(column) == value
-        ]
-        for name, value in data.groups(source)
-        if name == column
-    }
-    draw(board.deltas(titles[way], agents, groups))
+    groups = {f"{column}: {value}": ids for value, ids in columns[column].items()}
+    draw(group_deltas(board, titles[way], agents, groups))
 
 
 def _show_tables(source: data.Source, board: CompareBoard) -> None:
     show_table(board.table())
     if board.methods.pairs:
-        show_table(board.correlations())
+        show_table(method_pairs(board.methods))
     if board.wins is not None:
         show_table(board.wins.pairwise())
     leaderboard = data.board(source)

@@ -23,7 +23,7 @@ from arena.data.dataset import SHARED
 from arena.results.games import GameKey
 from arena.store.annotations import Annotations, annotator_name
 from judges.errors import CAUSES
-from judges.types import JudgeFailure, Judgment, details_of, label_of
+from judges.types import JudgeFailure, Judgment, details_of, label_of, repeat_of
 from ui import data, text
 from ui.access import allowed, annotator_field, viewer
 from ui.address import link, unfold
@@ -74,7 +74,7 @@ def show_game(source: data.Source, key: GameKey) -> None:
         with column:
             words = f"{len(answer.text.split()):,} words" if answer.has_text else ""
             text.lines(
-                TextLine("strong", answer.agent, link=link("queries", source, agent=answer.agent)),
+                TextLine("strong", answer.agent, link=link("queries", source, agent=repeat_of(answer.agent)[0])),
                 TextLine("quiet", words),
             )
             text.answer(answer, f"answer-{side}-{game.mark}", raw=raw, against=other)

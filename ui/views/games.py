@@ -75,10 +75,7 @@ def _filter(source: data.Source, values: Mapping[str, str], games: GameTable) ->
     def known(name: str, options: Any) -> Any:
         return values[name] if values.get(name) in options else None
 
-    queries = data.queries(source)
-    if source.group is not None:
-        column, value = source.group
-        queries = {query_id: query for query_id, query in queries.items() if query.metadata.get(column) == value}
+    queries = data.selected(source)
     meant = queries_meant(values.get("query", ""), queries)
     return GameFilter(
         known("agent", games.agents),

@@ -7,7 +7,10 @@ from typing import Final
 import streamlit as st
 from msgspec.structs import replace
 
-from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.boards.coverage import missing
+from arena.boards.groups import groups_section
+from arena.boards.leaderboard import TournamentBoard, judged_on
+from arena.boards.trust import ratings_noun
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block
 from arena.present.picture import Chart, Whiskers
@@ -18,7 +21,7 @@ from ui.address import link, unfold
 from ui.show import draw, show_table
 from ui.text import incomplete
 
-_MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
+_MORE: Final = frozenset({"leaderboard", "groups", "judges", "noise", "costs", "coverage"})
 """Sections of the leaderboard to show in the expander; Compare and Trust show the other sections."""
 _ON_TOP: Final = (Chart, Whiskers)
 """Kinds of charts to leave out of the expander, because the first screen shows them."""
@@ -40,6 +43,8 @@ def show(source: data.Source) -> None:
     for chart, column in zip(charts, st.columns(max(len(charts), 1)), strict=False):
         with column:
             draw(chart)
+    if source.by and board.by_group is not None:
+        draw(groups_section(board.by_group, ratings_noun(board)))
     with unfold("More", "more") as opened:
         if opened.open:
             for section in full_board.sections():
@@ -60,15 +65,12 @@ def _say_what_is_missing(source: data.Source, board: Leaderboard) -> None:
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
 def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
     """The board, including the comparison of judges with people, and the blocks to draw on the first screen."""
-    column, value = source.group or ("", "")
-    selected_queries = [
-        query for query in data.queries(source).values() if not column or query.metadata.get(column) == value
-    ]
+    queries = data.selected(source)
     board = TournamentBoard(
         data.board(source),
         *data.people(source),
-        queries=texts_of(selected_queries),
-        asked=len(selected_queries),
+        queries=texts_of(queries.values()),
+        asked=len(queries),
         judged=judged(source) if any(stage.judged for stage in data.board(source).coverage.values()) else "",
     )
     checks = link("trust", source)

@@ -15,7 +15,7 @@ from arena.boards.queries import QueryBoard, queries_meant, query_board
 from arena.data.dataset import Dataset
 from arena.present.files import html_block
 from arena.present.table import first
-from judges.types import Query
+from judges.types import Query, repeat_of
 from ui import data, onward, text
 from ui.address import link, links, switch
 from ui.show import draw, show_table
@@ -65,7 +65,7 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
         words = "so no query can be seen to separate the agents."
         onward.run_or_compare(f"Nothing is scored yet, {words}", source, _SCORED, f"No answer gets a score, {words}")
         return
-    text.lead(board.finding)
+    finding = st.container()
     if board.missing:
         incomplete(board.missing)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -80,6 +80,9 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
     rows = max(10, min(_ROWS, _CELLS // max(1, len(agents))))
     pages = ceil(len(listed) / rows)
     page = min(st.pagination(pages, key="page", bind="query-params"), pages) if pages > 1 else 1
+    if kind == WON and page == 1 and not words:  # the queries that it names stand first below
+        with finding:
+            text.lead(board.finding)
     st.html(_heat_map(source, kind, tuple(agents), tuple(listed[(page - 1) * rows : page * rows]), link("", source)))
 
 
@@ -124,7 +127,7 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
     show_table(ranking)
     dataset = data.dataset_of(source, query_id)
     ordered = sorted((row["agent"] for row in ranking.rows), key=lambda agent: agent != first_agent)
-    answering = [agent for agent in ordered if (query_id, agent) in dataset.answers]
+    answering = [name for agent in ordered for name in dataset.names_of(query_id, agent)]
     st.subheader("Answers", anchor=False)
     if answering and not any(dataset.answers[query_id, agent].has_text for agent in answering):
         st.caption(text.NO_TEXTS)
@@ -151,7 +154,7 @@ def _show_answers(
         for column, agent in zip(st.columns(min(_BESIDE, len(agents))), agents[start : start + _BESIDE], strict=False):
             with column:
                 scores = TextLine("quiet", board.scores_line(query.query_id, agent))
-                text.lines(TextLine("strong", agent, link=to(agent=agent)), scores)
+                text.lines(TextLine("strong", agent, link=to(agent=repeat_of(agent)[0])), scores)
                 text.answer(dataset.answers[query.query_id, agent], f"answer-{agents.index(agent)}", raw=raw)
     return agents
 
@@ -167,7 +170,7 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
             agent, lambda query_id, has_games: to(query=query_id, agent=agent, view="games" if has_games else "")
         ),
         _WORST,
-        "the heat map",
+        "see All queries",
     )
     show_table(worst)
     games = data.games(source)

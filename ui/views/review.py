@@ -31,7 +31,7 @@ from arena.data.kinds import (
 )
 from arena.people import tasks
 from arena.people.tasks import AnnotationTask, TaskPool, TaskProgress, TaskState
-from arena.present.numbers import PERCENT, counted
+from arena.present.numbers import PERCENT, counted, with_interval
 from arena.results.opinions import agreement_with_judges, judgments_of
 from arena.store import Store
 from arena.store.annotations import Annotations
@@ -49,16 +49,17 @@ def show(kind: JudgedKind, source: data.Source) -> None:
     if not allowed("vote"):
         st.info("You can read here. To judge, ask whoever runs these pages to make you a voter.")
         return
-    text.lines(text.TextLine("strong", form.question), text.TextLine("body", _instructions(kind, source)))
+    guide = text.TextLine("quiet", f"{form.guide} {form.unsure} Skip what you do not understand.")
+    text.lines(text.TextLine("strong", form.question), text.TextLine("body", _instructions(kind, source)), guide)
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
     pool = _pool(source, kind.name)
     if not pool.queries:
         onward.tasks(f"{form.missing} Once judges have judged, people are asked here.", source)
         return
     with top:
-        annotator = annotator_field(placeholder="Your name or initials", label_visibility="collapsed", width=140)
+        annotator = annotator_field(placeholder="Your name or initials", label_visibility="collapsed", width=170)
     if not annotator:
-        st.info("Enter your name or initials to begin. They are kept with what you say, to tell people apart.")
+        st.info(f"Enter your name or initials to begin. {_STORED}")
         return
     if (person := viewer()) is not None:
         with top:
@@ -202,14 +203,14 @@ class Review(Struct, frozen=True):
         """Draw the annotator's progress and their next task."""
         progress, state = self._progress(pool), self._state
         done, skipped, total = progress.of(TaskState.DONE), progress.of(TaskState.SKIPPED), len(progress.queue)
-        skipped_words = f", {len(skipped):,} skipped" if skipped else ""
         with top:
-            label = f"{len(done):,} of {total:,} {self.form.things} {self.form.done}{skipped_words}"
-            st.progress((len(done) + len(skipped)) / total, text=label, width=200)
+            st.progress((len(done) + len(skipped)) / total, text=progress.words(self.form))
         task = (progress.find(state.undone[-1]) if state.undone else None) or progress.next()
         if task is None:
             self._show_end(progress.annotations, total, skipped)
             return
+        if not done and not skipped:
+            text.quiet(_STORED)
         state.begun.setdefault(task.task_id, time.monotonic())
         choices = self.form.choices(data.settings(self.source))
         with top:
@@ -254,7 +255,7 @@ class Review(Struct, frozen=True):
                 documents = documents[:_DOCUMENTS]
             for number, document in enumerate(documents):
                 title = document.metadata.get("title", "") or document.doc_id
-                text.strong(title)
+                text.strong(title.strip())
                 key = f"document-{number}-{self._key(task)}"
                 text.passage(document.text, key, label=f"Document: {title}", empty="This document is empty.", raw=raw)
 
@@ -415,17 +416,9 @@ class Review(Struct, frozen=True):
         with data.shared(self.source.location) as store, st.spinner("Comparing with the judge …"):
             games = data.games(self.source)
             for judge, agreement in agreement_with_judges(store, self.source.tournament, annotations, games).items():
-                estimate = agreement.share
-                interval = (
-                    f" (95% interval {PERCENT.between(estimate.low, estimate.high)})"
-                    if estimate.low is not None
-                    else ""
-                )
-                pairs = counted(agreement.pairs, "judgment")
+                share, pairs = with_interval(agreement.share, PERCENT), counted(agreement.pairs, "judgment")
                 per_order = ", each order of a game counted" if self.kind is VERDICT else ""
-                text.lead(
-                    f"You agree with {judge} on {PERCENT.write(estimate.value)} of its {pairs}{per_order}{interval}."
-                )
+                text.lead(f"You agree with {judge} on {share} of its {pairs}{per_order}.")
         if skipped:
             st.button(f"Take up the {len(skipped):,} skipped", on_click=self._take_up, args=(skipped,))
 
@@ -443,6 +436,10 @@ _ANSWER_SWITCH: Final = (
 """Radio buttons that choose which of the two answers to show in a narrow window; see ``ui/page.css``."""
 
 
+_STORED: Final = (
+    "What you choose is stored with your name and the time, and Undo takes it back. It is compared with what judges "
+    "say; it changes no rating."
+)
 _LAST_MESSAGES: Final = 4
 """Number of a conversation's latest messages that are shown unfolded."""
 _DOCUMENTS: Final = 10

@@ -76,7 +76,8 @@ def card(source: data.Source) -> None:
 
 def people(source: data.Source) -> None:
     """Draw the comparison of judges with people."""
-    comparisons = _compared("Does the judge see what people see?", source, "This part compares them with the judge's.")
+    purpose = "This part compares them with the judge's."
+    comparisons = _compared("Does the judge see what people see?", source, purpose, explains=True)
     if not comparisons:
         return
     text.lead(people_checks(comparisons)[0].finding)
@@ -151,12 +152,15 @@ def disagreements(source: data.Source) -> None:
     show_table(disagreement_table(judge, judge.disagreements, queries, addresses))
 
 
-def _compared(title: str, source: data.Source, purpose: str) -> Sequence[Comparison]:
-    """Draw a heading and return the comparisons; if there are none, draw what they are for and how to get labels."""
+def _compared(title: str, source: data.Source, purpose: str, *, explains: bool = False) -> Sequence[Comparison]:
+    """Draw a heading and return the comparisons; if there are none, draw what they are for and what leads to them."""
     st.header(title, anchor=False)
     comparisons, uncompared, _ = data.people(source)
-    if not comparisons:
+    if not comparisons and explains:
         _say_how_to_get_people(source, uncompared, purpose)
+    elif not comparisons:
+        text.nothing(f"No human labels yet. {purpose}")
+        onward.buttons({"How to get labels": link("trust", source, view="people")})
     return comparisons
 
 
@@ -165,9 +169,8 @@ def _say_how_to_get_people(source: data.Source, levels: Sequence[Level], purpose
         f"People judged {', '.join(levels)}, but nothing that a judge did." if levels else "No human labels yet."
     )
     words = f"**{situation}** {purpose} Fifty judgments on many queries tell more than hundreds on few."
-    onward.labels(
-        words, source, {kind.form.question: kind.form.view for kind in review.with_tasks(source) if kind.form}
-    )
+    forms = [kind.form for kind in review.with_tasks(source) if kind.form]
+    onward.labels(words, source, {f"{form.view.capitalize()}: {form.question}": form.view for form in forms})
 
 
 def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeople:

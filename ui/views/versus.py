@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from shlex import quote
+from shlex import join
 from typing import Final
 
 import streamlit as st
 
-from arena.boards.gate.board import PAIRWISE, GateBoard
 from arena.boards.gate.compare import compare
+from arena.boards.gate.figures import PAIRWISE
 from arena.boards.gate.queries import PairBoard, pair_board
+from arena.boards.queries import label_of_query
 from arena.present.blocks import Commands, Remarks
-from arena.results.ratings import of_group
-from arena.store import Store
 from ui import data, onward, text
 from ui.address import links, pick, unfold
-from ui.show import draw, show_table
+from ui.show import draw, show_beside, show_table
 from ui.text import TextLine, nothing
 
 _MARGINS: Final = (0.05, 0.01, 0.02, 0.1, 0.2)
 
 
-def _compare(
-    store: Store, tournament: str, pair: tuple[str, str], margin: float, group: tuple[str, str] | None
-) -> GateBoard:
-    part = store if group is None else of_group(store, tournament, group)
-    return compare(part, tournament, *pair, margin=margin)
-
-
-_gate = data.judged(_compare, "Comparing the agents …")
-_pairs = data.judged(pair_board, "Comparing query by query …")
+_gate = data.judged(compare, "Comparing the agents …", grouped=True)
+_pairs = data.judged(pair_board, "Comparing query by query …", grouped=True)
 
 
 def show(source: data.Source) -> None:
@@ -45,21 +37,18 @@ def show(source: data.Source) -> None:
         new = pick("New", agents, "new", width=260, on_change=_forget_query)
         old = pick("Old", [agent for agent in agents if agent != new], "old", width=260, on_change=_forget_query)
         margin = pick("Margin: how much worse still passes", _MARGINS, "margin", width=260)
-    gate = _gate(source, (new, old), margin, source.group)
+    gate = _gate(source, new, old, margin=margin, by=source.by)
     if all(score.new is None for score in gate.scores):
         onward.run("No query has a score of both agents yet.", source)
         return
     text.lead(gate.headline)
-    figures, picture = st.columns(2)
-    with figures:
-        draw(gate.table())
-    with picture:
-        draw(gate.picture())
-    draw(Remarks(gate.remarks()))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        scores = {score.title: score.on for score in gate.scores}
-        on = scores[pick("Query by query, by", list(scores), "score", width=260, on_change=_forget_query)]
-    board = _pairs(source, (new, old), on, margin, group=source.group)
+    for note in gate.notes:
+        st.warning(note, icon=":material/warning:")
+    show_beside(gate.table(), [gate.picture()])
+    draw(Remarks(gate.reservations()))
+    scores = {score.title: score.on for score in gate.scores}
+    on = scores[pick("Score for groups and queries", list(scores), "score", width=260, on_change=_forget_query)]
+    board = _pairs(source, (new, old), on, margin=margin, by=source.by)
     if board.collapsed:
         st.warning(board.collapsed, icon=":material/warning:")
     draw(*board.details())
@@ -68,7 +57,7 @@ def show(source: data.Source) -> None:
         nothing("No query has this score of both agents.")
         return
     text.quiet(board.finding)
-    labels = {pair.query_id: text.query_label(pair.query_id, board.queries[pair.query_id].text) for pair in board.pairs}
+    labels = {pair.query_id: label_of_query(pair.query_id, board.queries[pair.query_id], 60) for pair in board.pairs}
     here = {"view": "versus", "new": new, "old": old, "margin": str(margin), "score": st.query_params.get("score", "")}
     to = links("compare", source)
 
@@ -79,7 +68,10 @@ def show(source: data.Source) -> None:
     with unfold("All queries", "all") as opened:
         if opened.open:
             show_table(board.query_table(leads))
-    draw(Commands([f"ragleague gate STORE --new {quote(new)} --old {quote(old)} --margin {margin:g}"]))
+    st.caption("The same verdict in a terminal or a build:")
+    asked = ("--by", source.by) if source.by else ("--group", "=".join(source.group)) if source.group else ()
+    words = ["ragleague", "gate", "STORE", "--new", new, "--old", old, "--margin", f"{margin:g}", *asked]
+    draw(Commands([join(words)]))
 
 
 def _forget_query() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
@@ -11,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from arena.boards.gate.board import MARGIN, PAIRWISE, GateBoard, JudgesAs, score_sections, section_of
+from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import check_agents, check_margin, compare
-from arena.data.dataset import SHARED, Dataset
+from arena.boards.gate.figures import MARGIN, PAIRWISE, JudgesAs, score_sections, section_of
+from arena.boards.groups import with_group
+from arena.config.stages import unasked
+from arena.data.dataset import SHARED, Dataset, Group, groupings
 from arena.data.files import load_files
 from arena.data.kinds import VERDICT
 from arena.present.numbers import listed
 from arena.results.cards import lacking_cards
+from arena.results.ratings import of_group, queries_of
 from arena.run.answers import require_askable
 from arena.run.interrupts import interruptible
 from arena.run.judging import declared_agents, load_data, run
@@ -27,7 +32,7 @@ from arena.store import Store
 from arena.store.runs import Runs
 from judges.errors import InputError
 from judges.sections import nearest
-from judges.types import CallTrace
+from judges.types import CallTrace, repeat_of
 from retrieval_eval.scores.metrics import parse_measures
 
 if TYPE_CHECKING:
@@ -47,6 +52,7 @@ def decide(
     margin: float = MARGIN,
     judges: JudgesAs = "fixed",
     by: str = "",
+    group: Group | None = None,
     retry_failed: bool = False,
     ask: Collection[str] = (),
     trace: Callable[[CallTrace], None] | None = None,
@@ -67,8 +73,11 @@ def decide(
     in_files: Sequence[str] = ()
     if not config.lacks_queries:
         only_configured = config.agents and not config.data.runs  # their names are known without reading the corpus
-        in_files = (load_files(config) if only_configured else load_data(config)).agents
-    check_agents(new, old, sorted({*in_files, *config.agents}))
+        in_files = (load_files(config) if only_configured else load_data(config)).answerers
+    repeats = Counter(repeat_of(name)[0] for name in in_files) | Counter(
+        {name: spec.repeats for name, spec in config.agents.items()}
+    )
+    check_agents(new, old, sorted(repeats), repeats)
     for name in ask:
         if name not in (new, old):
             raise InputError(f"--ask {name}: name {new} or {old}, which this gate compares")
@@ -89,10 +98,12 @@ def decide(
         judge_stages(stages=other_stages)
     how: dict[str, Any] = {"margin": margin, "judges": judges, "by": by, "since": started}
     if adaptive:
-        boards = [_by_batch(config, new, old, progress, say, **how, retry_failed=retry_failed, trace=trace)]
+        how_judged: dict[str, Any] = {"group": group, "retry_failed": retry_failed, "trace": trace}
+        boards = [_by_batch(config, new, old, progress, say, **how, **how_judged)]
     if other_scores:
         with closing(Store.open(config.store)) as store:
-            boards.append(compare(store, config.name, new, old, on=other_scores, **how))
+            part = of_group(store, config.name, group)
+            boards.append(compare(part, config.name, new, old, on=other_scores, **how))
     return replace(
         boards[0],
         scores=tuple(score for board in boards for score in board.scores),
@@ -101,6 +112,9 @@ def decide(
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:
+    for key in unasked(config.further):
+        if name in config.further[key].columns:
+            return [key]
     criteria = config.criteria.names if config.criteria is not None else ()
     section = section_of(name, criteria)
     if section == "retrieval":
@@ -133,6 +147,7 @@ def _by_batch(
     judges: JudgesAs,
     by: str,
     since: float,
+    group: Group | None,
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
 ) -> GateBoard:
@@ -140,8 +155,9 @@ def _by_batch(
     section = config.pairwise
     assert section is not None
     agents = declared_agents(config)
-    data = _restricted(load_data(config, agents), new, old)
-    agents = [agent for agent in agents if agent.name in (new, old)]
+    whole = load_data(config, agents)
+    data = _restricted(whole, new, old, group)
+    agents = [agent for agent in agents if repeat_of(agent.name)[0] in (new, old)]
     check_agents(new, old, data.agents)
     batch, most = adaptive_settings(section).batch, len(AdaptiveGames(section, data).at_most())
     most //= 2 if section.both_orders else 1
@@ -155,7 +171,7 @@ def _by_batch(
         batch_config = config.model_copy(
             update={
                 **emptied,
-                "name": f"{config.name}: {new} against {old}",
+                "name": with_group(f"{config.name}: {new} against {old}", group),
                 "pairwise": section.model_copy(update={"schedule": schedule}),
             }
         )
@@ -171,7 +187,8 @@ def _by_batch(
             without_card = bool(lacking_cards(settings, VERDICT, datetime.now(UTC).date()))
         unfinished = any(stage.left for stage in summary.stages.values())
         if board.verdict != "undecided" or games >= most or unfinished or without_card:
-            return board
+            groups = 0 if group is None else sum(map(len, groupings(whole.queries.values()).values()))
+            return replace(board, group=group, of_groups=groups)
 
 
 def _earlier_looks(store: Store, tournament: str, most: int) -> Iterator[int]:
@@ -182,12 +199,20 @@ def _earlier_looks(store: Store, tournament: str, most: int) -> Iterator[int]:
             yield games
 
 
-def _restricted(data: Dataset, new: str, old: str) -> Dataset:
+def _restricted(data: Dataset, new: str, old: str, group: Group | None) -> Dataset:
+    queries = queries_of(data.queries, group)
     return replace(
         data,
-        answers={key: answer for key, answer in data.answers.items() if key[1] in (new, old)},
-        retrieved={
-            query_id: [entry for entry in entries if entry.agent in (new, old, SHARED)]
-            for query_id, entries in data.retrieved.items()
+        queries=queries,
+        answers={
+            key: answer
+            for key, answer in data.answers.items()
+            if key[0] in queries and repeat_of(key[1])[0] in (new, old)
         },
+        retrieved={
+            query_id: [entry for entry in entries if repeat_of(entry.agent)[0] in (new, old, SHARED)]
+            for query_id, entries in data.retrieved.items()
+            if query_id in queries
+        },
+        qrels={query_id: labels for query_id, labels in data.qrels.items() if query_id in queries},
     )

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from arena.boards.compare import score_of
-from arena.boards.gate.board import FORM, GROUPS, MARGIN, PAIRWISE, SHARE, SIGNED, GroupCompared, group_table
+from arena.boards.gate.board import group_table
 from arena.boards.gate.compare import compare
+from arena.boards.gate.figures import FORM, MARGIN, PAIRWISE, SIGNED, GroupCompared
 from arena.data.dataset import groupings
-from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import Number, Percent, counted
+from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.numbers import counted, listed
 from arena.present.picture import nowhere
 from arena.present.table import Column, Table, fields
 from arena.results.cache import cached_games
 from arena.results.costs import CostBoard, agent_costs
 from arena.results.games import GameTable
-from arena.results.ratings import Group, of_group
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.types import Query
-
-_SIGNED_SHARE: Final = Percent(1, signed=True)
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from retrieval_eval.stats.scores import Scores
 
 
 class QueryPair(Struct, frozen=True):
@@ -69,28 +69,27 @@ class PairBoard(Board, frozen=True, eq=False):
     @property
     def collapsed(self) -> str:
         """A warning if the new agent is worse in some group by more than chance; empty if there is none."""
-        names = [f"{group.column} {group.value}" for group in self.groups if group.verdict == "worse"]
-        return f"Worse than {self.old} by more than chance: {', '.join(names)}." if names else ""
+        names = [group.name for group in self.groups if group.verdict == "worse"]
+        return f"Worse than {self.old} by more than chance where {listed(names)}." if names else ""
 
     def sections(self) -> Sequence[Section]:
         return [*self.details(), Section("pairs", "Queries", "", [Remarks([self.finding]), self.query_table()])]
 
     def details(self) -> list[Section]:
         """Sections on groups of queries and on costs; each is left out if it would be empty."""
-        groups = Section("groups", "By group of queries", GROUPS, [group_table(self.groups)])
+        tested, few = ([group for group in self.groups if group.few is few] for few in (False, True))
+        untested = f"{counted(len(few), 'group')} of fewer than {FEW_QUERIES} queries: too few to tell."
+        blocks: list[Block] = [group_table(tested)] if tested else []
+        groups = Section("groups", "By group of queries", "", blocks + [Remarks([untested])] * bool(few))
         return [*([groups] if self.groups else []), *self.costs.sections()]
 
     def scores_line(self, pair: QueryPair) -> str:
-        form, signed = self._forms
-        figures = f"{self.new} {form.write(pair.new)}, {self.old} {form.write(pair.old)}"
-        return f"{figures}, difference {signed.write(pair.difference)}"
-
-    @property
-    def _forms(self) -> tuple[Number, Number]:
-        return (SHARE, _SIGNED_SHARE) if self.on == PAIRWISE else (FORM, SIGNED)
+        if self.on == PAIRWISE:  # the two shares say it all
+            return f"{self.new} won {FORM.write(pair.new)} of the points, {self.old} {FORM.write(pair.old)}"
+        figures = f"{self.new} {FORM.write(pair.new)}, {self.old} {FORM.write(pair.old)}"
+        return f"{figures}, difference {SIGNED.write(pair.difference)}"
 
     def query_table(self, link: Callable[[str], str] = nowhere) -> Table:
-        form, signed = self._forms
         rows = [
             fields(pair, "query_id", "new", "old", "difference")
             | {"text": self.queries[pair.query_id].text, "to": link(pair.query_id)}
@@ -99,21 +98,23 @@ class PairBoard(Board, frozen=True, eq=False):
         columns = (
             Column("query_id", "Query", link="to"),
             Column("text", "Text", link="to"),
-            Column("new", "New", form),
-            Column("old", "Old", form),
-            Column("difference", "New less old", signed),
+            Column("new", "New", FORM),
+            Column("old", "Old", FORM),
+            Column("difference", "" if self.on == PAIRWISE else "New less old", SIGNED),
         )
         return Table("pairs", "", columns, rows)
 
 
 def pair_board(
-    store: Store, tournament: str, pair: tuple[str, str], on: str, margin: float = MARGIN, *, group: Group | None = None
+    store: Store, tournament: str, pair: tuple[str, str], on: str, *, margin: float = MARGIN, by: str = ""
 ) -> PairBoard:
-    """Compare two agents on each query and each group of queries, by one of the scores that ``compare`` accepts."""
-    if group is not None:
-        store = of_group(store, tournament, group)
+    """Compare two agents on each query and each group of queries, by one of the scores that ``compare`` accepts.
+
+    ``by`` names the only column of groups; by default all columns share one correction.
+    """
     new, old = pair
     data = store.dataset(tournament)
+    every: Sequence[Scores] = ()
     if on == PAIRWISE:
         games = cached_games(store, tournament)
         scores = _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old)
@@ -131,12 +132,10 @@ def pair_board(
         for name, both in scores.items()
         if name in data.queries and not np.isnan(both).any()
     ]
-    columns = groupings(data.queries.values())
-    groups = [
-        group
-        for column in columns
-        for group in compare(store, tournament, new, old, on=on, margin=margin, by=column).groups
-    ]
+    columns = [by] if by else [*groupings(data.queries.values())]
+    groups: Sequence[GroupCompared] = ()
+    if columns:
+        groups = compare(store, tournament, new, old, on=on, margin=margin, by=columns, every=every).groups
     costs = [costs for costs in agent_costs(data, {}) if costs.agent in (new, old)]
     return PairBoard(
         new,

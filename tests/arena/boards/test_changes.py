@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from arena.boards.history import BoardState, NamesChanged, compare
+from arena.boards.runs import runs_table
 from arena.config.ratings import RatingsSection
 from arena.results.cache import rating_draws
 from arena.results.ratings import leaderboard
@@ -43,6 +45,29 @@ def test_a_run_is_kept_with_what_it_came_to_and_its_leaderboard(tmp_path: Path, 
     assert {**first.subject, "origin": {}} == second.subject, "the second was of no file"
     assert first.subject["agents"] == ["x", "y", "z"]
     assert (first.ended or 0) >= first.begun
+
+
+@pytest.mark.parametrize(
+    ("ranks", "provider", "first"),
+    [
+        ({"x": (1, 1), "y": (2, 2)}, "openai", "x"),
+        ({"x": (1, 2), "y": (1, 2)}, "openai", None),
+        ({"x": (None, None), "y": (None, None)}, "openai", None),
+        ({"x": (1, 1), "y": (2, 2)}, "lexical", None),
+    ],
+)
+def test_a_run_names_an_agent_first_only_where_its_intervals_and_a_language_model_do(
+    tmp_path: Path, ranks: Mapping[str, tuple[int | None, int | None]], provider: str, first: str | None
+) -> None:
+    write_data(tmp_path)
+    config = configured(tmp_path)
+    run(config)
+    with closing(Store.open(config.store)) as store:
+        (recorded_run,) = Runs(store, "small").all()
+    standings = [{"agent": agent, "rank_low": low, "rank_high": high} for agent, (low, high) in ranks.items()]
+    subject = {**recorded_run.subject, "settings": {"judges": {"j": {"provider": provider}}}}
+    (row,) = runs_table([replace(recorded_run, standings=standings, subject=subject)]).rows
+    assert row["first"] == first
 
 
 def test_a_run_whose_process_is_gone_was_killed(store_location: str) -> None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from arena.boards import compare
 from arena.boards.compare import CompareBoard, compare_board, compared
+from arena.boards.compare_drawing import compare_figure, group_deltas
 from arena.calibration.methods import PairOrders, Played
 from arena.data.kinds import Annotation, texts_digest
 from arena.present.picture import CellPanel, Strip
@@ -50,7 +51,7 @@ def board(*ways: Scores, rating: Sequence[float] = (3, 2, 1, 0), queries: Sequen
 
 
 def strips(found: CompareBoard, **given: Any) -> dict[str, Strip]:
-    return {panel.title: panel for panel in found.figure(**given).panels if isinstance(panel, Strip)}
+    return {panel.title: panel for panel in compare_figure(found, **given).panels if isinstance(panel, Strip)}
 
 
 def test_a_planted_disagreement_is_counted_named_and_coloured() -> None:
@@ -87,7 +88,7 @@ def test_a_tie_is_no_reverse() -> None:
     assert orders.tally()._asdict() == {"pairs": 3, "alike": 1, "proven": 0, "reversed": 0, "tied": 1}
 
 
-def test_ranks_stand_on_one_scale_over_those_of_the_games_and_scores_on_demand_on_their_own() -> None:
+def test_ranks_stand_on_one_scale_over_those_of_the_games() -> None:
     found = board(means("cover", (3, 2, 1, 5)))
     games, cover = strips(found)["Games"], strips(found)["EXAM-Cover"]
     assert [strip.ranks for strip in (games, cover)] == [4, 4]
@@ -100,15 +101,11 @@ def test_ranks_stand_on_one_scale_over_those_of_the_games_and_scores_on_demand_o
     assert (cover.marks["d"].low, cover.marks["d"].high, cover.marks["d"].band) == (1, 1, (4, 4))
     assert games.marks["d"].band is None
     assert cover.marks["d"].tooltip.startswith("d by EXAM-Cover: rank 1 (1); ")
-    own = strips(found, values=True)
-    assert (own["EXAM-Cover"].ranks, own["EXAM-Cover"].marks["d"].look) == (0, "orange")
-    assert own["EXAM-Cover"].marks["d"].value == pytest.approx(found.ways[1].scores["d"].value)
-    assert list(own) == ["Rating", "EXAM-Cover"]
 
 
 def test_chosen_agents_keep_their_numbers_ranks_and_colours() -> None:
     found = board(means("cover", (3, 2, 1, 5)))
-    figure = found.figure(agents=["d", "b"])
+    figure = compare_figure(found, agents=["d", "b"])
     assert figure.numbered == [(2, "b"), (4, "d")]
     for strip, whole in zip(strips(found, agents=["d", "b"]).values(), strips(found).values(), strict=True):
         assert strip.marks == {agent: whole.marks[agent] for agent in "bd"}
@@ -185,7 +182,7 @@ def test_deltas_of_groups_are_paired_by_query() -> None:
     cover = means("cover", (3, 2, 1, 0))
     shift = cover.values[0] + np.where(np.arange(60) < 20, 1.0, 0.0)
     same = replace(cover, values=np.stack([cover.values[0], shift, *cover.values[2:]]))
-    picture = board(same).deltas("cover", ["a", "b"], {"level: easy": QUERIES[:20], "level: hard": QUERIES[20:]})
+    picture = group_deltas(board(same), "cover", ["a", "b"], {"level: easy": QUERIES[:20], "level: hard": QUERIES[20:]})
     figures = {line.name: (line.marks[0].value, line.marks[0].low, line.marks[0].beside) for line in picture.lines}
     assert figures["level: easy"] == (pytest.approx(1), None, "(20 queries)")
     assert figures["level: hard"] == (0, None, "(40 queries)")
@@ -209,7 +206,7 @@ def test_a_tournament_is_compared_once_until_somebody_says_something(
         assert (rank.value, rank.low, rank.high) == (row.rank, row.rank_low, row.rank_high)
     grid = next(
         panel
-        for panel in found.figure(lambda **fields: "?" + "&".join(fields.values())).panels
+        for panel in compare_figure(found, lambda **fields: "?" + "&".join(fields.values())).panels
         if isinstance(panel, CellPanel)
     )
     assert grid.cells["hybrid", "dense"].link == "?games&hybrid&dense"
@@ -231,3 +228,16 @@ def test_one_vote_of_people_is_no_panel_and_is_said(store: Store) -> None:
     found = compare_board(store, "sample")
     assert "people" not in {way.name for way in found.ways}
     assert "People's votes are on 1 query: too few to compare with." in found.sentences()
+
+
+def test_scores_that_say_the_same_share_a_sentence_and_those_that_disagree_come_first() -> None:
+    alike, level = means("cover", (3, 2, 1, 0)), means("criteria", (0, 0, 0, 0), 2)
+    said = board(alike, level, means("people", (3, 2, 1, 0), 3), means("v_strict", (3, 2, 1, 5), 4)).sentences()
+    assert [sentence.split(":")[0] for sentence in said] == [
+        "Nuggets disagree with the games about d (above a, b and c, below in the games)",
+        "EXAM-Cover and people's votes agree with the games",
+        "Whether mean grades agree with the games is open",
+    ]
+    assert said[1].endswith(
+        ": they order 6 and 6 of 6 pairs of agents as the games do, prove 5 and 5 and reverse none."
+    )

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from scipy.stats import binomtest
 
 from arena.boards.games import (
     GameFilter,
@@ -29,8 +28,7 @@ from arena.boards.games import (
 from arena.boards.queries import label_of_query, queries_meant
 from arena.config.schema import Config
 from arena.config.settings import StoredSettings
-from arena.ratings.games import Games, tabulate
-from arena.ratings.pairs import sign_tests
+from arena.ratings.games import tabulate
 from arena.ratings.results import RatingSettings
 from arena.results.cache import cached_games
 from arena.results.games import GameKey
@@ -135,19 +133,6 @@ def test_an_address_names_a_game_whatever_its_names_hold() -> None:
     assert game_at(address_of(key)) == key
     for wrong in (None, "", "0123456789ab", "[1,2,3,4]", '["q","a","b"]', "[" * 5000, '{"q":1}'):
         assert game_at(wrong) is None
-
-
-def test_the_sign_test_counts_each_query_once_and_corrects_for_the_pairs() -> None:
-    """x takes seven queries of y's and loses one, the first of them with five games; nobody else met y."""
-    a = np.array([0] * 5 + [0] * 7 + [0], np.int32)
-    score = np.array([1.0] * 5 + [1.0] * 6 + [0.0] + [0.5])
-    query = np.array([0] * 5 + list(range(1, 8)) + [0], np.int32)
-    b = np.array([1] * 12 + [2], np.int32)
-    p = sign_tests(Games(("x", "y", "z"), a, b, score, query))
-    alone = binomtest(7, 8).pvalue
-    assert p[0, 1] == p[1, 0] == pytest.approx(2 * alone)
-    assert p[0, 2] == 1.0
-    assert np.isnan(p[1, 2])
 
 
 def test_coverage_counts_each_order_of_each_name() -> None:

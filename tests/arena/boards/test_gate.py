@@ -48,7 +48,7 @@ def test_a_better_agent_passes(tmp_path: Path) -> None:
     (own,) = found.scores
     assert (own.new, own.old) == (0.75, 0.25)
     assert (own.result.wins, own.result.ties, own.result.losses, own.result.difference.n) == (40, 10, 10, 60)
-    assert repr(found).startswith("Passed: new is better than old.\nWin rate: new won 75.0% of the points")
+    assert repr(found).startswith("Passed: new is better than old.\nWin rate: new won 0.750 of the points")
     turned = compared(tmp_path / "s.db", "old", "new")
     assert (turned.verdict, turned.status) == ("worse", 1)
     root = ElementTree.fromstring(turned.junit())
@@ -74,7 +74,7 @@ def test_the_turns_of_a_conversation_are_one_figure(tmp_path: Path) -> None:
     for own, before in zip(found.scores, by_query.scores, strict=True):
         assert own.result.difference.value == pytest.approx(before.result.difference.value)
         assert " conversations" in own.finding("hybrid", "bm25")
-    assert found.table().columns[5].heading == "Conversations"
+    assert "Conversations" in [column.heading for column in found.table().columns]
 
 
 def test_missing_turns_of_a_conversation_are_said_and_may_decide_nothing(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_scores_of_some_turns_only_are_said_too(tmp_path: Path) -> None:
     [
         (games(0, 80, 0), "all verdicts on answers that differ are ties"),
         (games(30, 0, 30, "A", "A"), "each order preferred another agent"),
-        ([(f"q{n}", "new", "old", "A") for n in range(60)], "shown first in 100.0% of the verdicts"),
+        ([(f"q{n}", "new", "old", "A") for n in range(60)], "shown first in 100% of the verdicts"),
         ([("q0", "new", "third", "A"), ("q0", "old", "third", "A")], "new and old never met"),
     ],
 )

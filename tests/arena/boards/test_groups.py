@@ -16,12 +16,13 @@ from arena.boards.games import opponents_table
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.queries import query_board
 from arena.config.schema import load_config
+from arena.data.dataset import Group
 from arena.present.table import plain
 from arena.ratings.separation import separations
 from arena.results import cache as kept
 from arena.results.agreement import compare_with_people
 from arena.results.cache import cached_games, cached_leaderboard
-from arena.results.ratings import Group, Leaderboard, leaderboard
+from arena.results.ratings import Leaderboard, leaderboard, of_group
 from arena.run.judging import run
 from arena.store import Store
 from judges.errors import InputError
@@ -51,7 +52,7 @@ def agents(board: Leaderboard) -> dict[str, dict[str, Any]]:
 
 
 def test_groups_add_up_to_the_whole_in_every_stage(store: Store) -> None:
-    whole, *parts = (leaderboard(store, "whole", group=group) for group in (None, *GROUPS))
+    whole, *parts = (leaderboard(of_group(store, "whole", group), "whole") for group in (None, *GROUPS))
     assert [part.ratings and part.ratings.units for part in parts] == [5, 5]
     for task, stage in whole.coverage.items():
         assert stage.wanted == sum(part.coverage[task].wanted for part in parts if task in part.coverage), task
@@ -65,7 +66,7 @@ def test_groups_add_up_to_the_whole_in_every_stage(store: Store) -> None:
 
 
 def test_scores_of_groups_of_one_size_have_the_whole_s_score_as_their_mean(store: Store) -> None:
-    boards = [leaderboard(store, "whole", group=group) for group in (None, *GROUPS)]
+    boards = [leaderboard(of_group(store, "whole", group), "whole") for group in (None, *GROUPS)]
     whole, *parts = map(agents, boards)
     for agent, row in whole.items():
         for name in ("exam_cover", "nuggets_v_strict"):
@@ -76,17 +77,17 @@ def test_scores_of_groups_of_one_size_have_the_whole_s_score_as_their_mean(store
 
 def test_a_group_is_kept_beside_the_whole_and_never_taken_for_it(store: Store) -> None:
     group = GROUPS[0]
-    fresh = leaderboard(store, "whole", group=group)
-    assert repr(cached_leaderboard(store, "whole", group)) == repr(fresh)
+    fresh = leaderboard(of_group(store, "whole", group), "whole")
+    assert repr(cached_leaderboard(of_group(store, "whole", group), "whole")) == repr(fresh)
     whole = repr(cached_leaderboard(store, "whole"))
     with mock.patch.object(kept, "leaderboard", side_effect=AssertionError("rated again")):
-        assert repr(cached_leaderboard(store, "whole", group)) == repr(fresh)
+        assert repr(cached_leaderboard(of_group(store, "whole", group), "whole")) == repr(fresh)
         assert repr(cached_leaderboard(store, "whole")) == whole
 
 
 def test_queries_games_and_people_of_the_groups_add_up_to_the_whole_s(store: Store, config: Path) -> None:
     add_people(Path(load_config(config).store), "whole")
-    parts = [leaderboard(store, "whole", group=group) for group in GROUPS]
+    parts = [leaderboard(of_group(store, "whole", group), "whole") for group in GROUPS]
     agent, queries = parts[0].ratings.agents[0].agent, query_board(store, "whole")
     games = cached_games(store, "whole")
     scores = games.scores(store.settings("whole").win_and_tie)
@@ -96,7 +97,7 @@ def test_queries_games_and_people_of_the_groups_add_up_to_the_whole_s(store: Sto
         return {row["opponent"]: row["games"] for row in rows}
 
     def by_judge(group: Group | None) -> dict[str, int]:
-        comparisons, *_ = compare_with_people(store, "whole", group=group)
+        comparisons, *_ = compare_with_people(of_group(store, "whole", group), "whole")
         return {f"{one.people.level} {name}": own.n for one in comparisons for name, own in one.judges.items()}
 
     boards = [queries.of_group(*group) for group in GROUPS]
@@ -114,20 +115,20 @@ def test_queries_games_and_people_of_the_groups_add_up_to_the_whole_s(store: Sto
 
 def test_the_command_names_the_group_and_an_unknown_one_is_refused(cli: Any, config: Path, store: Store) -> None:
     found = json.loads(cli("leaderboard", config, "--group", "kind=even", "--format", "json").out)
-    assert found["group"] == {"column": "kind", "value": "even"}
+    assert found["group"] == {"column": "kind", "value": "even", "of": 2}
     assert {row["games"] for row in found["agents"]} == {5 * (len(found["agents"]) - 1)}
     assert "kind=even" in cli("leaderboard", config, "--group", "kind=even").out
     with pytest.raises(InputError, match="no query has kind=old; groups are kind=even, kind=odd"):
-        leaderboard(store, "whole", group=("kind", "old"))
+        of_group(store, "whole", ("kind", "old"))
     refused = cli("leaderboard", config, "--group", "even")
     assert (refused.status, "COLUMN=VALUE" in refused.err) == (2, True)
 
 
 def test_scores_are_compared_on_the_queries_of_the_group_alone(store: Store) -> None:
-    whole, *parts = (compare_board(store, "whole", group) for group in (None, *GROUPS))
+    whole, *parts = (compare_board(of_group(store, "whole", group), "whole") for group in (None, *GROUPS))
     assert sum(own.queries for own in parts) == whole.queries
     for own, group in zip(parts, GROUPS, strict=True):
-        board = cached_leaderboard(store, "whole", group)
+        board = cached_leaderboard(of_group(store, "whole", group), "whole")
         assert own.order[: len(board.ratings.agents)] == tuple(row.agent for row in board.ratings.agents)
         assert all(way.queries <= own.queries for way in own.ways)
     assert {way.name for way in whole.ways} >= {"bradley_terry", "cover", "v_strict", "criteria", "nDCG@10"}

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from arena.boards.conclusion import NO_CONFLICT, conclude
+from arena.boards.conclusion import BY_PEOPLE, conclude
 from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.boards.people import evidence_checks
 from arena.calibration.comparison import Settings
@@ -79,7 +79,7 @@ def checked(
     comparisons = compare_opinions(by_judge, shared, Settings(samples=200), label_next=0, boards=False)
     scores = people_scores(by_people, QUERIES, (300, 0), {})
     (check,) = evidence_checks(ratings, conclude(ratings), comparisons, scores)
-    assert check.name == NO_CONFLICT
+    assert check.name == BY_PEOPLE
     return check
 
 
@@ -195,7 +195,7 @@ def test_the_next_step_says_what_it_costs_where_the_store_knows_what_was_paid(tm
     with closing(Store.open(str(store))) as opened:
         board = with_people(opened, leaderboard(opened))
     step = "To tell agent-02 and agent-00 apart, it takes about 21 (8 to 186) more queries"
-    assert board.conclusion.next[0] == f"{step}, $0.13 to judge.", "144 judgments at $0.001 on 24 queries"
+    assert board.conclusion.next[1] == f"{step}, $0.13 to judge.", "144 judgments at $0.001 on 24 queries"
     assert f"{step}, $0.13 to judge." in " ".join(board.screen().split())
     unknown = TournamentBoard(replace(board.board, paid_usd=None)).conclusion.next
-    assert unknown[0] == f"{step} like these."
+    assert unknown[1] == f"{step} like these."

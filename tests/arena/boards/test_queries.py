@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from arena.boards.queries import QueryBoard, exam_matrix, query_board
+from arena.boards.queries import QueryBoard, exam_matrix, label_of_query, query_board
 from arena.ratings.games import GameVerdict, tabulate
 from arena.ratings.separation import Standings, standings
 from arena.results.exam import Study
@@ -96,7 +96,17 @@ def test_an_agent_without_an_answer_fails_there_first(store: Path) -> None:
 def test_the_heat_map_holds_every_agent_s_share_on_each_query_those_that_separate_first(store: Path) -> None:
     board = read(store)
     assert board.kinds == ("won", "criteria")
-    assert board.separating("won") == [one.query_id for one in board.by_separation]
+    in_order = board.separating("won")
+    assert in_order == [one.query_id for one in board.by_separation]
+    named = next(one.query_id for one in reversed(board.by_separation) if one.agreement is not None and one.spread)
+    figures = [
+        replace(one, beyond_chance="reversed" if one.query_id == named else None) for one in board.standings.figures
+    ]
+    reverse = replace(board, standings=replace(board.standings, figures=figures))
+    assert reverse.finding.startswith(f"{named} turns the order of the others round")
+    assert named != in_order[0]
+    assert reverse.separating("won")[0] == named, "what the headline names is seen first"
+    assert reverse.separating("criteria") == board.separating("criteria")
     ids = board.separating("won")[:3]
     picture = board.heat_map("won", ["hybrid", "bm25"], ids, lambda query_id, agent: f"queries?{query_id}&{agent}")
     labels = [board.label(query_id) for query_id in ids]
@@ -115,6 +125,12 @@ def test_the_heat_map_holds_every_agent_s_share_on_each_query_those_that_separat
     assert grade.name == "Mean grade"
     graded = board.heat_map("criteria", ["bm25"], ["q00"]).cells[board.label("q00"), "bm25"]
     assert graded.figure in {"1.00", "1.50", "2.00"}
+
+
+def test_a_query_whose_text_is_its_id_is_named_once(store: Path) -> None:
+    query = read(store).queries["q00"]
+    assert label_of_query("q00", query) == f"q00: {query.text}"
+    assert label_of_query("q00", replace(query, text="q00")) == "q00"
 
 
 def test_a_group_of_queries_has_a_heat_map_of_its_own(store: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
+from arena.boards.rated_tables import RatedTable, TableOptions, column_names, rate_table
 from arena.ratings.results import RatingSettings
 from judges.errors import InputError
 
@@ -52,7 +52,8 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 def rated(file: Path, settings: RatingSettings = QUICK, **options: Any) -> RatedTable:
-    return rate_table(file, settings, TableOptions(**options))
+    columns = column_names(options.pop("columns", ()))
+    return rate_table(file, settings, TableOptions(columns=columns, **options))
 
 
 def ratings_of(table: RatedTable) -> dict[str, float]:
@@ -191,7 +192,7 @@ LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
         (
             LINE,
             {"columns": ("qid=topic", "qid=judge")},
-            "--column: 'qid' is mapped to 'topic' and to 'judge'; keep one",
+            "columns: only one column can be 'qid' here; name one: --column qid=topic",
         ),
         (LINE, {"columns": ("winner=topic",)}, "ragleague has no such column for verdicts"),
         (("q2", "NaN", *LINE[2:]), {}, ":3: 'agent_a' is a missing value"),
@@ -251,6 +252,8 @@ def test_repeats_conflicts_and_rows_left_out_are_counted(write: Callable[..., Pa
         "conflicts": 1,
         "order_unknown": 0,
         "order_assumed": 0,
+        "weighted": 0,
+        "strong": 0,
         "both_bad": 0,
         "both_good": 0,
     }

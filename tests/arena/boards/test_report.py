@@ -48,13 +48,13 @@ def test_failures_and_what_is_left_are_counted_and_fail_the_check(write: Any, tm
     store = write_store(tmp_path / "s.db", failed=30, unasked=20, criteria=False)
     page = write(store, status=3)
     assert "Not enough verdicts to rate" in page
-    assert checks(page)["Enough judgments"] == "failed"
+    assert checks(page)["Share of judgments made"] == "failed"
     assert "Leaderboard</caption>" not in page
     assert "Why judgments failed" in page
     assert page.count("Figures use what is there.") == 1, "the appendix does not repeat the memo"
     rated = write(store, "--below-coverage")
     assert all(f">{agent}<" in rated for agent in AGENTS)
-    assert checks(rated)["Enough judgments"] == "failed"
+    assert checks(rated)["Share of judgments made"] == "failed"
     assert "65%" in rated
 
 
@@ -95,7 +95,7 @@ def test_an_agent_that_leaves_out_a_query_is_named(cli: Any, write: Any, tmp_pat
         (tmp_path / name).write_text("\n".join(rows), encoding="utf-8")
     assert cli("run", tmp_path / "t.yaml").status == 0
     page = write(tmp_path / "t.yaml")
-    assert checks(page)["Answers of every agent to every query"] == "failed"
+    assert checks(page)["Share of queries answered"] == "failed"
     assert "b 11 of 12" in page
 
 

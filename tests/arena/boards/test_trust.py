@@ -91,10 +91,10 @@ def test_a_careful_judge_of_all_games_passes_all_but_what_only_people_know() -> 
 @pytest.mark.parametrize(
     ("says", "faithful", "check"),
     [
-        (prefers_first, False, "No favour for the place shown"),
+        (prefers_first, False, "Effect of the place shown"),
         (prefers_first, False, "Agreement of both orders"),
-        (undecided, True, "Few ties"),
-        (circular, True, "Few circles"),
+        (undecided, True, "Share of ties"),
+        (circular, True, "Share of circles"),
     ],
 )
 def test_a_judge_fails_the_check_that_is_there_for_its_fault(says: Says, *, faithful: bool, check: str) -> None:
@@ -113,36 +113,36 @@ def test_a_favour_for_length_fails_where_it_can_be_told_from_strength() -> None:
         for own in league(careful)
         for longer in [lengths[own.query_id or "", own.agent_a] > lengths[own.query_id or "", own.agent_b]]
     ]
-    assert found(board(iter(verdicts), lengths=lengths))["No favour for length"].status == "failed"
+    assert found(board(iter(verdicts), lengths=lengths))["Effect of length"].status == "failed"
     stronger_is_longer = found(board(league(careful), lengths={own: STRENGTH[own[1]] for own in lengths}))
-    own = stronger_is_longer["No favour for length"]
+    own = stronger_is_longer["Effect of length"]
     assert own.status != "failed", own
 
 
 def test_a_favour_that_may_be_chance_is_no_failure() -> None:
     few = board(league(prefers_longer, queries=2))
-    assert found(few)["Enough queries"].status == "failed"
+    assert found(few)["Number of queries"].status == "failed"
     own = few.ratings and few.ratings.judge_health
     assert own.first_share.value is not None
-    assert found(few)["No favour for the place shown"].status == "unknown"
+    assert found(few)["Effect of the place shown"].status == "unknown"
 
 
 def test_nobody_is_told_to_judge_both_orders_of_games_that_were() -> None:
     whole, half = (list(league(prefers_first, faithful=False))[::step] for step in (1, 2))
     both, one = (found(board(iter(verdicts))) for verdicts in (whole, half))
-    assert both["No favour for the place shown"].remedy.startswith(
+    assert both["Effect of the place shown"].remedy.startswith(
         "Read the ratings as they are: every game was judged in both"
     )
-    assert one["No favour for the place shown"].remedy.startswith("Judge every game in both orders")
+    assert one["Effect of the place shown"].remedy.startswith("Judge every game in both orders")
     assert "pairwise.both_orders" not in both["Agreement of both orders"].remedy
     assert one["Agreement of both orders"].remedy.startswith("Set pairwise.both_orders")
     incomplete = found(board(iter(whole[1:]), settings={"pairwise": {"judges": ["judge"], "both_orders": True}}))
-    assert incomplete["No favour for the place shown"].remedy.startswith("Run again, with --retry-failed")
-    assert one["Robust to a few queries"].finding.startswith("Place or strength? The bar")
+    assert incomplete["Effect of the place shown"].remedy.startswith("Run again, with --retry-failed")
+    assert one["Result without a few queries"].finding.startswith("Place or strength? The bar")
 
 
 def test_a_lead_is_not_said_to_survive_the_loss_of_no_queries() -> None:
-    one = found(board(league(careful, queries=2)))["Robust to a few queries"]
+    one = found(board(league(careful, queries=2)))["Result without a few queries"]
     assert one.status == "unknown"
     assert " 0 queries" not in one.finding
 
@@ -184,18 +184,16 @@ def test_a_judge_that_changes_its_mind_fails() -> None:
 
 def test_a_winless_agent_is_said() -> None:
     flagged = board(league(lambda _n, a, b: Verdict.A if STRENGTH[a] > STRENGTH[b] else Verdict.B))
-    own = found(flagged)["Ratings determined by the games"]
+    own = found(flagged)["Fit of the ratings"]
     assert own.status == "failed"
     assert "strong" in own.finding
 
 
 def test_a_baseline_is_no_language_model() -> None:
     words, model = {"words": {"provider": "lexical"}}, {"model": {"provider": "openai"}}
-    for judges, name in (
-        (words, "No language model judged these games"),
-        (words | model, "No judge that compares words alone"),
-    ):
-        assert found(board(league(careful), settings={"judges": judges}))[name].status == "failed"
+    for judges in (words, words | model):
+        check = found(board(league(careful), settings={"judges": judges}))["Language model as judge"]
+        assert check.status == "failed"
 
 
 def test_a_lead_that_one_query_carries_fails() -> None:
@@ -204,7 +202,7 @@ def test_a_lead_that_one_query_carries_fails() -> None:
     settings = RatingSettings(bootstrap=50, tournaments=5)
     covered = {Task.PAIRWISE: Coverage(21, 21, 0, 0, 0)}
     leaderboard = Leaderboard("t", rate(even, settings), {}, {}, covered, {}, StoredSettings.model_validate(SETTINGS))
-    assert found(leaderboard)["Robust to a few queries"].status == "failed"
+    assert found(leaderboard)["Result without a few queries"].status == "failed"
 
 
 def test_a_judge_beyond_chance_in_values_without_kappa_is_neither_passed_nor_failed() -> None:
@@ -227,10 +225,10 @@ def test_what_failed_comes_first() -> None:
 
 OF_INTERVALS = (
     "Agreement of both orders",
-    "No favour for the place shown",
-    "No favour for length",
-    "Few ties",
-    "Few circles",
+    "Effect of the place shown",
+    "Effect of length",
+    "Share of ties",
+    "Share of circles",
 )
 """Checks whose outcome an interval decides."""
 
@@ -240,3 +238,25 @@ def test_the_same_judge_is_not_known_on_few_queries_and_passes_on_many(queries: 
     lengths = {(f"q{q}", agent): (place + q // 2) % 3 for q in range(queries) for place, agent in enumerate(STRENGTH)}
     checks = found(board(league(careful, queries), lengths=lengths))
     assert {checks[name].status for name in OF_INTERVALS} == outcomes, checks
+
+
+WISHES = ("No ", "Few ", "Enough ", "Robust ", "Even ", "A valid ", "Whole ", "One ")
+
+
+def test_a_check_is_named_by_what_it_looks_at_and_not_by_how_it_should_end() -> None:
+    names = {
+        name
+        for says in (careful, circular, undecided)
+        for judges in ({"model": {"provider": "openai"}}, {"words": {"provider": "lexical"}})
+        for name in found(board(league(says), settings={"judges": judges}))
+    }
+    assert {"Share of judgments made", "Number of queries", "Language model as judge"} <= names
+    assert [name for name in names if name.startswith(WISHES) or " no " in name] == []
+
+
+def test_a_figure_inside_its_bar_whose_interval_is_too_wide_asks_for_queries_and_for_no_other_judge() -> None:
+    checks = found(board(league(careful, queries=4)))
+    for name in ("Agreement of both orders", "Share of ties", "Share of circles"):
+        assert (checks[name].status, checks[name].remedy.split(":")[0]) == ("unknown", "Add queries"), checks[name]
+    place = checks["Effect of the place shown"].remedy
+    assert place.startswith("Read the ratings as they are"), "in both orders it does no harm"

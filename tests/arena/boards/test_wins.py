@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from arena.boards.games import Wins, by_points
 from arena.present.files import csv_text
+from arena.present.picture import MatrixCell
 from arena.ratings.pairs import WinMatrix
 
 
-def pairs(p: float = 0.5) -> WinMatrix:
+def pairs() -> WinMatrix:
     """Two agents that met eight times (3 to 1 and 4 ties), and one that met nobody."""
     won, tied = np.array([[0, 3, 0], [1, 0, 0], [0, 0, 0]], float), np.array([[0, 4, 0], [4, 0, 0], [0, 0, 0]], float)
-    met = np.full((3, 3), np.nan)
-    met[0, 1] = met[1, 0] = p
-    return WinMatrix(("a", "b", "c"), won, tied, won + won.T + tied, met)
+    return WinMatrix(("a", "b", "c"), won, tied, won + won.T + tied)
 
 
 def test_each_two_agents_that_met_have_a_line_in_both_directions() -> None:
@@ -23,15 +24,25 @@ def test_each_two_agents_that_met_have_a_line_in_both_directions() -> None:
     assert [rows[1][key] for key in ("games", "won", "tied", "lost")] == [8, 3, 4, 1]
 
 
-def test_the_picture_has_the_order_asked_for_gaps_and_bold_pairs() -> None:
-    picture = Wins(pairs(0.01), ["b", "a", "c"]).picture(lambda agent, opponent: f"games?{agent}{opponent}")
-    assert (picture.rows, picture.columns) == (["b", "a", "c"], ["b", "a", "c"])
-    assert set(picture.cells) == {("a", "b"), ("b", "a")}
-    cell = picture.cells["a", "b"]
-    assert (cell.figure, cell.below, cell.strength, cell.bold, cell.link) == ("62", "8", 0.25, True, "games?ab")
-    assert cell.tooltip == "a against b: won 3, tied 4, lost 1; p 0.010"
-    assert "1 of 1" in picture.caption
-    assert not Wins(pairs(), ["a", "b"]).picture().cells["a", "b"].bold
+def test_only_pairs_that_the_ratings_tell_apart_are_coloured_and_few_games_are_pale() -> None:
+    def cell(apart: Collection[tuple[str, str]], row: str = "a", column: str = "b") -> MatrixCell:
+        return Wins(pairs(), ["b", "a", "c"], apart).picture().cells[row, column]
+
+    linked = Wins(pairs(), ["b", "a", "c"]).picture(lambda agent, opponent: f"games?{agent}{opponent}")
+    assert (linked.rows, linked.columns) == (["b", "a", "c"], ["b", "a", "c"])
+    assert set(linked.cells) == {("a", "b"), ("b", "a")}
+    assert (linked.cells["a", "b"].figure, linked.cells["a", "b"].below, linked.cells["a", "b"].link) == (
+        "62",
+        "8",
+        "games?ab",
+    )
+    assert (cell([]).strength, cell([("a", "b")]).strength) == (None, 2 / 12), "8 games and 4 drawn ones"
+    assert cell([("a", "b")], "b", "a").strength == -2 / 12
+    assert cell([("b", "a")]).strength is None, "their own games say the reverse"
+    assert cell([]).tooltip == "a against b: won 3, tied 4, lost 1; not told apart"
+    assert cell([("b", "a")]).tooltip.endswith("; told apart")
+    assert "(0 of 1 pairs)" in linked.caption
+    assert [row["apart"] for row in Wins(pairs(), ["a", "b"], [("a", "b")]).pairwise().rows] == [True, True]
 
 
 def test_the_table_that_papers_print_counts_wins_alone() -> None:

@@ -93,8 +93,8 @@ READ = [
         "32-weights-dups",
         "rate votes.csv",
         [
-            "read: votes.csv: qid=question_id, agent_a=model_a, agent_b=model_b, verdict=winner, judge; "
-            "not used: weight; 35 rows, 35 verdicts, 13 both bad"
+            "read: votes.csv: qid=question_id, agent_a=model_a, agent_b=model_b, verdict=winner, judge, weight; "
+            "35 rows, 35 verdicts, 13 both bad"
         ],
     ),
     (
@@ -192,8 +192,8 @@ REFUSED = [
         "42-annotator-columns",
         "calibrate judge.csv --people people.csv",
         "judges and people have no criteria of the same things to compare: the judges' criteria are 'accuracy', "
-        "people's 'Anna' and 'Ben'; if these are people, write a row for each of them, with columns annotator, "
-        "criterion and score",
+        "people's 'Anna' and 'Ben'; if these are people who gave 'accuracy', say --column score=accuracy "
+        "--column people:score=Anna --column people:score=Ben",
     ),
     *(
         (
@@ -313,21 +313,51 @@ def test_names_from_outside_command_no_terminal(tmp_path: Path, monkeypatch: pyt
 Case = Callable[[str], Path]
 
 
+def test_outputs_of_a_batch_are_answers_to_its_input(case: Case, cli: CLI) -> None:
+    folder = case("47-openai-batch-output")
+    said = cli("run", "out.jsonl", "--judge", "lexical").err
+    assert "output of OpenAI's batches has no texts of queries; name a table of them in YAML: data: {queries:" in said
+    ids = [json.loads(line)["custom_id"] for line in (folder / "out.jsonl").read_text().splitlines()]
+    asked = ({"custom_id": name, "body": {"messages": [{"role": "user", "content": f"{name}?"}]}} for name in ids)
+    (folder / "in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in asked))
+    data = load_dataset(folder / "in.jsonl", answers=folder / "out.jsonl")
+    assert [query.text for query in data.queries.values()] == [f"{name}?" for name in ids]
+    assert all(answer.text.endswith("is x.") for answer in data.answers.values())
+
+
+CHOSEN = [
+    ("01-arena-hard-judgments", "rate our-rag.jsonl --skip-faulty"),
+    ("03-lmsys-onehot", "rate train.csv"),
+    ("07-label-studio", "rate project-1.json"),
+    ("08-wide-table", "run answers.csv --judge lexical --column answer=GPT-4_RAG --column answer=Llama_RAG"),
+    ("09-promptfoo-two-prompts", "run results.csv --judge lexical"),
+    (
+        "42-annotator-columns",
+        "calibrate judge.csv --people people.csv --column score=accuracy --column people:score=Anna "
+        "--column people:score=Ben",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "command"), CHOSEN)
+def test_what_could_not_be_read_is_read(case: Case, cli: CLI, name: str, command: str) -> None:
+    case(name)
+    ended = cli(*(word.replace("_", " ") if "RAG" in word else word for word in command.split()))
+    assert ended.status == 0, ended.err
+    assert ended.err.startswith("read: ")
+
+
 def test_a_failed_call_of_promptfoo_is_no_answer(case: Case, cli: CLI) -> None:
     folder = case("09-promptfoo-two-prompts")
     for name in ("results.json", "results.jsonl"):
         data = load_dataset(answers=folder / name)
         assert len(data.answers) == 7
         assert any("with an error and no answer" in note and "429 Too Many Requests" in note for note in notes_of(data))
-    assert "write its results as .json" in cli("run", "results.csv", "--judge", "lexical").err
-
-
-def test_logs_of_inspect_and_openais_batches_say_where_the_text_is(case: Case, cli: CLI) -> None:
-    case("19-inspect-log")
-    assert "its text is 'completion'" in cli("run", "a.json", "b.json", "--judge", "lexical").err
-    case("47-openai-batch-output")
-    said = cli("run", "out.jsonl", "--judge", "lexical", "--column", "qid=custom_id").err
-    assert "its text is 'body.choices[0].message.content'" in said
+    by_form = [load_dataset(answers=folder / f"results.{ending}") for ending in ("json", "csv")]
+    assert by_form[0].agents == by_form[1].agents
+    assert [query.text for query in by_form[0].queries.values()] == [
+        query.text for query in by_form[1].queries.values()
+    ]
 
 
 @pytest.mark.parametrize("name", ["numpy.csv", "pyrepr.csv"])
@@ -390,7 +420,8 @@ QRELS = {
     "gains.qrels": "write each gain times 1,000: nDCG stays as it is, and from 1 on is relevant ('0.767')",
     "negative.qrels": "labels below 0: -1 (4)",
     "dup.qrels": "has the label 1 already",
-    "three.qrels": "a line must have 4 fields",
+    "three.qrels": "three: 3 queries, 8 labels",
+    "qrels.json": "qrels: 3 queries, 3 labels",
     "binary-yes.csv": "the label is not a whole number ('relevant')",
 }
 
@@ -402,7 +433,9 @@ def test_dialects_of_qrels(case: Case, cli: CLI, name: str) -> None:
     assert QRELS[name] in ended.out + ended.err
 
 
-@pytest.mark.parametrize("name", ["tabs.run", "table.csv", "sci.run", "msmarco.tsv"])
+@pytest.mark.parametrize(
+    "name", ["tabs.run", "table.csv", "sci.run", "msmarco.tsv", "noQ0.run", "notag.run", "run.json"]
+)
 def test_dialects_of_runs(case: Case, cli: CLI, name: str) -> None:
     case("31-run-dialects")
     ended = cli("metrics", "--qrels", "human.qrels", "--run", name, "--measure", "nDCG@5", "AP", "--format", "csv")

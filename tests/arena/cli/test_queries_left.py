@@ -13,7 +13,8 @@ import pytest
 import ragleague as rl
 from arena.boards.conclusion import conclude_board, to_tell_apart
 from arena.boards.gate.compare import compare
-from arena.results.ratings import Leaderboard, leaderboard
+from arena.data.dataset import Group
+from arena.results.ratings import Leaderboard, leaderboard, of_group
 from arena.store import Store
 from tests.support.sample_store import write_store
 
@@ -48,9 +49,9 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int | N
     return run
 
 
-def board_of(store: Path, **how: Any) -> Leaderboard:
+def board_of(store: Path, group: Group | None = None, **how: Any) -> Leaderboard:
     with closing(Store.open(str(store))) as opened:
-        return leaderboard(opened, **how)
+        return leaderboard(of_group(opened, opened.only_tournament(), group), **how)
 
 
 def advice(board: Leaderboard) -> str:
@@ -86,6 +87,6 @@ def test_queries_that_a_stopped_run_left_are_counted_and_those_of_other_groups_a
     board = board_of(store, below_coverage=True)
     assert board.ratings is not None
     assert board.ratings.unjudged == 5
-    of_group = board_of(store, below_coverage=True, group=("kind", "short"))
-    assert of_group.ratings is not None
-    assert 0 < of_group.ratings.unjudged < 5
+    short = board_of(store, ("kind", "short"), below_coverage=True)
+    assert short.ratings is not None
+    assert 0 < short.ratings.unjudged < 5

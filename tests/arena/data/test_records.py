@@ -380,19 +380,33 @@ def test_answers_that_are_hardly_meant_are_named_and_judged(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("answer", "place"),
+    "answer",
     [
-        ({"model": "m", "choices": [{"message": {"content": "x"}}], "completion": "x"}, "completion"),
-        ({"status_code": 200, "body": {"choices": [{"message": {"content": "x"}}]}}, "body.choices[0].message.content"),
-        ({"body": {"output": [{"content": [{"text": "x"}]}]}}, "body.output[0].content[0].text"),
-        ([{"role": "assistant", "content": "x"}], "[0].content"),
-        ({"content": "x", "type": "ai"}, "content"),
+        {"model": "m", "choices": [{"message": {"content": "x"}}], "completion": "x"},
+        {"status_code": 200, "body": {"choices": [{"message": {"content": "x"}}]}},
+        {"body": {"output": [{"content": [{"text": "x"}]}]}},
+        {"content": "x", "type": "ai"},
+        {"answer": "x", "contexts": ["p"]},
     ],
 )
-def test_an_answer_that_is_an_object_is_told_where_its_text_is(tmp_path: Path, answer: Any, place: str) -> None:
+def test_the_text_of_an_answer_that_is_an_object_is_read(tmp_path: Path, answer: Any) -> None:
+    assert texts(load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "output": answer}))) == {
+        "a": {"q?": "x"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ([{"role": "assistant", "content": "x"}], "the answer is a list; a judge reads one text: join it"),
+        ({"answer": "x", "response": "y"}, "two columns may be the answer: answer, response"),
+        ({"raw": "x"}, "no column 'answer'; found query, raw"),
+    ],
+)
+def test_an_answer_without_one_text_is_refused(tmp_path: Path, answer: Any, says: str) -> None:
     with pytest.raises(DataError) as raised:
         load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "output": answer}))
-    assert f"its text is '{place}': write a table with that as 'answer'" in str(raised.value)
+    assert says in str(raised.value)
 
 
 def test_a_query_without_an_id_is_named_by_its_beginning(tmp_path: Path) -> None:

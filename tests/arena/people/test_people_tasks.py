@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
@@ -16,9 +17,9 @@ from msgspec.structs import replace
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
-from arena.data.kinds import CRITERIA, RELEVANCE, Annotation, FormRow
+from arena.data.kinds import CRITERIA, KINDS, NUGGETS, RELEVANCE, Annotation, FormRow
 from arena.people import tasks
-from arena.people.tasks import AnnotationTask, GameNames, TaskState
+from arena.people.tasks import AnnotationTask, GameNames, TaskProgress, TaskState
 from arena.people.votes import assignments_of, imported_assignments
 from arena.store import Store
 from arena.store.annotations import Annotations
@@ -263,3 +264,29 @@ def test_the_rubric_is_the_judges_own() -> None:
     criteria = {"judge": "j", "names": {"tone": {"description": "how it sounds", "levels": levels}}}
     described = StoredSettings.model_validate({"criteria": criteria})
     assert form.rows(described) == {"tone": FormRow("tone: how it sounds", levels)}
+
+
+def test_the_time_left_is_the_annotator_s_own_pace_and_one_long_pause_does_not_count() -> None:
+    assert NUGGETS.form is not None
+    progress = TaskProgress(tasks.nuggets(BANKS, DATA.answers.values()).queue("ann"))
+    assert len(progress.queue) == 12
+    said = []
+    for seconds in (40.0, 30.0, 7200.0, 30.0):
+        assert "left" not in progress.words(NUGGETS.form) or len(said) > 2
+        said.append(progress.next().annotations("ann", LABELS, seconds))  # type: ignore[union-attr]
+        progress.add(said[-1])
+    skipped = progress.next().annotations("ann")  # type: ignore[union-attr]
+    progress.add(skipped)
+    # Half a minute and more for each of the 7 that are open.
+    assert progress.words(NUGGETS.form) == "4 of 12 answers assessed, 1 skipped, about 5 minutes left"
+    imported = TaskProgress(progress.queue)
+    imported.add([replace(one, seconds=None) for each in said for one in each])
+    assert imported.words(NUGGETS.form) == "4 of 12 answers assessed"
+
+
+def test_every_form_says_what_to_look_at_what_does_not_count_and_what_to_do_when_unsure() -> None:
+    for form in (kind.form for kind in KINDS.values() if kind.form is not None):
+        assert re.search(r"\bnot\b|\bonly\b", form.guide), form.guide
+        assert re.search(r"style|right", form.guide), form.guide
+        assert form.unsure.startswith("If ")
+        assert form.view != "react"

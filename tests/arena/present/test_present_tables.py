@@ -224,7 +224,11 @@ def test_the_opening_s_card_and_folded_checks_hold_no_markup_from_outside() -> N
     names = [Check("One <b>", "failed", "No.", "Do."), *(Check(name, "passed", "Yes.", "") for name in "ab")]
     names.append(Check("Other", "unknown", "Not seen.", "Look."))
     strip = files.html_block(Checks(names, folded=True, link="trust?view=all"))
-    assert re.findall(r"<summary>.*?</span> (.*?)</summary>", strip) == ["One &lt;b&gt;", "1 not known", "2 passed"]
+    assert re.findall(r"<summary>.*?</span> (.*?)</summary>", strip) == [
+        "Failed: one &lt;b&gt;",
+        "1 not known",
+        "2 passed",
+    ]
     assert '<a href="trust?view=all">All checks</a>' in strip
     assert "<details" not in files.html_block(Checks(names, folded=True, link="#trust"))
 

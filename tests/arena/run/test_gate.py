@@ -84,6 +84,19 @@ def test_a_limit_of_games_holds(tmp_path: Path, server: LLMServer) -> None:
     assert (found.verdict, found.scores[0].result.difference.n) == ("undecided", 3)
 
 
+def test_a_gate_on_a_group_asks_only_of_its_queries(tmp_path: Path, server: LLMServer) -> None:
+    config = of_games(tmp_path, server)
+    kinds = [f"{name},What is {name}?,{'odd' if number % 2 else 'even'}" for number, name in enumerate(QUERIES)]
+    (tmp_path / "queries.csv").write_text("\n".join(["qid,query,kind", *kinds]), encoding="utf-8")
+    found = gated(config, "x", "z", group=("kind", "even"))
+    assert found.headline == "Passed: x is better than z, on queries where kind=even."
+    assert (found.scores[0].result.difference.n, len(server.calls)) == (10, 20)
+    assert found.json()["group"] == {"column": "kind", "value": "even", "of": 2}
+    assert gated(config, "x", "z", group=("kind", "odd")).tournament != found.tournament
+    with pytest.raises(InputError, match="no query has kind=prime; groups are kind=even, kind=odd"):
+        gated(config, "x", "z", group=("kind", "prime"))
+
+
 def test_names_are_checked_before_anything_is_sent(tmp_path: Path, server: LLMServer) -> None:
     config = of_games(tmp_path, server)
     with pytest.raises(InputError, match="no agent 'w'"):

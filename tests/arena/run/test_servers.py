@@ -231,7 +231,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         "judge 'j' stopped: 5 failures alike: the server counts 2,051 tokens of a prompt of ... words …; raise the "
         "server's context length (num_ctx, max-model-len)",
         answer=LONG,
-        check="Whole prompts before the judges",
+        check="Length of prompts",
         **STOPPED,
     ),
     "counts no tokens right": Behaviour(good(tokens=5), answer=LONG),
@@ -243,7 +243,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         "judge 'j' stopped: 5 failures alike: asked for gpt-4o, and gpt-4o-mini-2024-07-18 replied; ask for the one "
         "that replies, or declare it as 'replies_as'",
         judge={"model": "gpt-4o"},
-        check="One model behind each judge",
+        check="Model behind each judge",
         **STOPPED,
     ),
     "replies by a dated name": Behaviour(good(model="gpt-4o-2024-08-06"), judge={"model": "gpt-4o"}),
@@ -251,12 +251,12 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         lambda: turns,
         "pairwise: 8 judged, 0 needed no call, 8 failed, 0 left of 16; ...",
         8,
-        check="One model behind each judge",
+        check="Model behind each judge",
     ),
     "knows the model by another name": Behaviour(
         good(model="gpt-4.1-2025-04-14"),
         "judge j: asked for m, and gpt-4.1-2025-04-14 replies",
-        check="One model behind each judge",
+        check="Model behind each judge",
     ),
     "knows the model by the name declared": Behaviour(
         good(model="gpt-4.1-2025-04-14"), judge={"replies_as": "gpt-4.1"}
@@ -327,7 +327,7 @@ def test_what_a_server_does_is_said(
         board = cli("leaderboard", "t.yaml", "--details", "--below-coverage").out
         assert behaviour.check.lower() in " ".join(board.lower().split())
     else:
-        assert "One model behind each judge" not in said
+        assert "Model behind each judge" not in said
     assert KEY not in said + (tmp_path / "t.db").read_bytes().decode("latin-1")
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from arena.boards.leaderboard import TournamentBoard, missing
+from arena.boards.coverage import missing
+from arena.boards.leaderboard import TournamentBoard
 from arena.config.schema import Config
 from arena.results.ratings import leaderboard
 from arena.run.answers import run_agents
