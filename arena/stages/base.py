@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,8 @@ from arena.store import Result, Store, Wanted
 from arena.store.outcomes import LabelResults, document_labels
 from judges.errors import ConfigError, to_be_asked
 from judges.prompts import PromptTemplate, load_prompt
-from judges.prompts.tasks import references
+from judges.prompts.tasks import best_references
 from judges.types import AnnotatedDocument, Judgment, Prompt, Retrieved, Task, label_of
-from judges.writing import estimated_tokens
 
 if TYPE_CHECKING:
     from arena.config.schema import Config
@@ -203,16 +202,8 @@ class RelevanceLabels:
         documents = self.shown(query_id, None, section)
         if documents is None:
             return None
-        options, ranked = section.options(), self.ranked(query_id)
-        places = {doc_id: place for place, doc_id in enumerate(ranked)}
-        best = sorted(
-            references(documents, options), key=lambda entry: (-(entry.label or 0), places[entry.document.doc_id])
-        )
-        tokens = accumulate(
-            estimated_tokens(entry.document.text + (entry.reason if options.annotations else "")) for entry in best
-        )
-        most = sum(total <= section.pool_tokens for total in tokens)
-        return best[: max(1, most)]
+        ranks = {doc_id: rank for rank, doc_id in enumerate(self.ranked(query_id))}
+        return best_references(documents, section.options(), ranks, section.pool_tokens)
 
     def ranked(self, query_id: str, agent: str | None = None) -> list[str]:
         """Ids of the query's documents down to the configured depth, by best rank over all agents or by one agent's."""
