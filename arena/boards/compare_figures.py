@@ -20,8 +20,7 @@ from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import MissingShare, Scores
 
 PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "mean grades", "people": "people's votes"} | {
-    "criteria, people": "people's grades",
-    "alignment": "refusals",
+    "criteria, people": "people's grades"
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import asdict
 
-from arena.boards.metrics import coefficients
+from arena.boards.metrics import HEAD_WEIGHTED, coefficients
 from arena.boards.quantities import quantity
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -135,6 +135,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             Column("level", "Grade", COUNT),
             Column("spearman", "Spearman's rho", FIGURE),
             Column("kendall", "Kendall's tau", FIGURE),
+            *(Column(key, name, FIGURE) for key, name in HEAD_WEIGHTED.items()),
             Column("n", "Agents", COUNT),
         ]
         notes = [f"{where}: {listed(agents)}." for where, agents in only.items() if agents]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import tempfile
 import zlib
 from collections import Counter
@@ -168,6 +169,28 @@ def export_query_labels(store: Store, tournament: str, out: Path) -> int:
     )
     write_rows(out, ("qid", "mean_label", *names, "judged", "of"), rows)
     return len(labels_by_query)
+
+
+def export_scores(store: Store, tournament: str, out: Path) -> int:
+    """Write each agent's scores by query, and their means as query ``all``, as ``autojudge-evaluate`` reads them."""
+    from arena.boards.compare import compare_board  # late: other exports compute no scores
+
+    compared = compare_board(store, tournament)
+    rows: list[dict[str, Cell]] = [
+        {"run_id": agent, "topic_id": query_id, "measure": score.name, "value": value}
+        for score in compared.by_query
+        for agent, values in zip(score.agents, score.values.tolist(), strict=True)
+        for query_id, value in zip(score.queries, values, strict=True)
+        if not math.isnan(value)
+    ]
+    rows += [
+        {"run_id": agent, "topic_id": "all", "measure": way.name, "value": estimate.value}
+        for way in compared.ways
+        for agent, estimate in way.scores.items()
+        if estimate.value is not None
+    ]
+    write_rows(out, ("run_id", "topic_id", "measure", "value"), rows)
+    return len(rows)
 
 
 def export_criteria(store: Store, tournament: str, out: Path) -> int:

@@ -46,6 +46,10 @@ _BINARISED: Final = (
 )
 
 
+HEAD_WEIGHTED: Final = {"tau_ap": "tau_AP", "tau_gap": "tau_GAP", "tau_at_10": "Tau@10"}
+"""Names of the correlations in ``HeadWeighted``."""
+
+
 def correlation_columns(headings: Mapping[str, str]) -> Iterator[Column]:
     for key, heading in headings.items():
         yield Column(key, heading, FIGURE, interval=INTERVAL)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from arena.boards.metrics import COEFFICIENTS, confusion
+from arena.boards.metrics import COEFFICIENTS, HEAD_WEIGHTED, confusion
 from arena.boards.quantities import NUGGETS
 from arena.boards.retrieval import citations, citations_table
 from arena.boards.scores import ScoreBoard
@@ -370,7 +370,11 @@ class NuggetComparison(Board, frozen=True):
         if comparison.topics:
             orders.append(("Kendall's tau, all (run, query) pairs", correlation.pairs, correlation.pairs_kendall))
             orders.append(("Kendall's tau by query, mean", correlation.topics, correlation.topics_kendall))
-        rows = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
+        rows: list[TableRow] = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
+        rows[2:2] = [
+            {"measure": f"{HEAD_WEIGHTED[key]}, runs", "n": correlation.runs, "value": tau}
+            for key, tau in fields(correlation.head, *HEAD_WEIGHTED).items()
+        ]
         unit = UNITS[comparison.unit][1] if correlation.resampled == "topic" else "runs, since no queries are known"
         title = f"{self.column} of {self.names[0]} against {self.names[1]}"
         order_notes = [ORDERS] if correlation.resampled == "topic" else []
@@ -426,6 +430,7 @@ class NuggetComparison(Board, frozen=True):
             "resampled": correlation.resampled,
             **_kendall(correlation.runs, correlation.kendall),
             **flat({"spearman": correlation.spearman}),
+            **fields(correlation.head, *HEAD_WEIGHTED),
             "pairs": _kendall(correlation.pairs, correlation.pairs_kendall),
             "per_topic": _kendall(correlation.topics, correlation.topics_kendall)
             | {"topics": dict(zip(comparison.topics, correlation.by_topic, strict=True))},

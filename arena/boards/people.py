@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from arena.boards.conclusion import BY_PEOPLE, Conclusion, Finding, findings, is_full
-from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
+from arena.boards.metrics import COEFFICIENTS, HEAD_WEIGHTED, confusion, correlation_columns
 from arena.boards.quantities import ORDERS_AGREE
 from arena.boards.trust import ALPHA, PEOPLE, VOTES, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople, PanelGain
@@ -128,6 +128,7 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
         (
             Column("leaderboard_agents", "Agents", COUNT),
             *correlation_columns({"leaderboard_kendall": "Tau of these", "leaderboard_spearman": "Rho of these"}),
+            *(Column(f"leaderboard_{key}", name, FIGURE) for key, name in HEAD_WEIGHTED.items()),
         ),
     ),
     "places": (
@@ -458,6 +459,7 @@ def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
     row |= fields(judge.labels, *(column.key for column in COEFFICIENTS))
     row |= fields(judge.correlations, *_CORRELATIONS) | fields(judge.differences, "bias", "lower", "upper")
     boards = fields(judge.boards, "agents", "kendall", "spearman")
+    boards |= fields(judge.boards.head if judge.boards is not None else None, *HEAD_WEIGHTED)
     row |= {f"leaderboard_{name}": value for name, value in boards.items()}
     return flat(row) | flat(judge.orders or {})
 

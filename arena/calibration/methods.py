@@ -49,7 +49,7 @@ from retrieval_eval.stats.bootstrap import (
 )
 from retrieval_eval.stats.estimate import Coefficient, Drawn, Estimate
 from retrieval_eval.stats.paired import holm
-from retrieval_eval.stats.rank import rank_correlations
+from retrieval_eval.stats.rank import HeadWeighted, head_weighted, rank_correlations
 from retrieval_eval.stats.scores import MissingShare, Scores, shares
 
 _DECIMALS = 9
@@ -137,13 +137,17 @@ class MethodScores(Struct, frozen=True):
 
 
 class MethodPair(Struct, frozen=True):
-    """Rank correlations of two scoring methods over the ``agents`` agents that both score."""
+    """Rank correlations of two scoring methods over the ``agents`` agents that both score.
+
+    ``head`` takes the first one's scores as the true ones.
+    """
 
     first: str
     second: str
     agents: int
     kendall: Coefficient
     spearman: Coefficient
+    head: HeadWeighted
 
 
 class PlaceGap(Struct, frozen=True):
@@ -258,7 +262,7 @@ def method_pair(
 
     """
     a, b = (np.round(scores, _DECIMALS) for scores in points)
-    return MethodPair(*names, a.size, *rank_correlations(a, b, *drawn, queries))
+    return MethodPair(*names, a.size, *rank_correlations(a, b, *drawn, queries), head_weighted(a, b))
 
 
 def _rank_gaps(methods: Sequence[MethodScores], excluded: Collection[str]) -> tuple[PlaceGap, ...]:

@@ -52,7 +52,7 @@ _IMPORT: Final = CommandGroup(
     "Read recorded verdicts, or people's labels, into a store.",
     {
         "verdicts": Command("transfer", "Import a table of verdicts as a tournament."),
-        "scores": Command("transfer", "Import scores that another tool gave to answers as a tournament."),
+        "scores": Command("transfer", "Import scores that another tool gave to answers; no judge is asked."),
         "votes": Command("transfer", "Import people's labels into a tournament."),
     },
 )
@@ -63,6 +63,7 @@ _EXPORT: Final = CommandGroup(
         "labels": Command("transfer", "Write the judges' relevance labels as a table."),
         "query-labels": Command("transfer", "Write the mean relevance label of each query as a table."),
         "criteria": Command("transfer", "Write the judges' grades of answers by criterion as a table."),
+        "scores": Command("transfer", "Write the agents' scores by query, and their means, as a table."),
         "qrels": Command("transfer", "Write the judges' relevance labels as qrels."),
         "data": Command("transfer", "Write the tables of queries, documents and answers into a folder."),
         "votes": Command("transfer", "Write the labels that people gave to texts as they are now."),

@@ -13,6 +13,7 @@ from arena.cli.console import INCOMPLETE, errors
 from arena.cli.options import Form, OfQueries, RunFiles, Samples, Seed, SkipFaulty
 from arena.cli.show import show, show_noted, show_parts
 from arena.cli.sources import clusters_in
+from arena.data.corpus import spanned_documents
 from arena.present import terminal
 from arena.present.files import sentence
 from arena.present.table import Table
@@ -35,6 +36,13 @@ def metrics(
             help="file of labels: TREC qrels, or a table qid, did, label; if repeated, all are compared with the first",
         ),
     ],
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE|FOLDER",
+            help="documents and chunks, for labels of spans (did#start-end) if the chunks' ids name no place",
+        ),
+    ] = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(help="measure by its name in ir_measures, such as nDCG@10 or RR(rel=2)@5; may be repeated"),
@@ -73,6 +81,10 @@ def metrics(
     labels = read_label_sets(qrels, faulty)
     labelled = {query_id for label_set in labels.values() for query_id in label_set.labels}
     runs = {each.name: with_ids_of(each, labelled) for each in read_runs(run, faulty=faulty)}
+    spanned = {doc_id for label_set in labels.values() for doc_id in label_set.documents}
+    documents = spanned_documents(corpus or (), spanned)
+    retrieved = {doc_id for each in runs.values() for ranking in each.rankings.values() for doc_id in ranking.doc_ids}
+    labels = {name: label_set.on_chunks(retrieved, documents) for name, label_set in labels.items()}
     clusters = clusters_in(queries)
     settings: dict[str, Any] = {"baseline": baseline, "samples": samples, "seed": seed}
     scores = score_runs(

@@ -111,7 +111,7 @@ def import_scores(
         list[str] | None, typer.Option(metavar="METRIC", help="higher is better for this score; may be repeated")
     ] = None,
 ) -> None:
-    """Import scores that another tool gave to answers as a tournament; no judge is asked.
+    """Import scores that another tool gave to answers; no judge is asked.
 
     FILE has a row for each score (qid, agent, metric, value; several runs have a column 'repeat'), a column for each
     (name them with --column score=NAME), or is what ragas, DeepEval, promptfoo, RAGChecker, MLflow, LangSmith or
@@ -164,6 +164,15 @@ def export_criteria(source: Source, out: OutTable, tournament: Tournament = None
     """Write the judges' grades of answers by criterion as a table."""
     require_free(out, force)
     _export(exports.export_criteria, source, tournament, out)
+
+
+def export_scores(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
+    """Write the agents' scores by query, and their means, as a table.
+
+    Columns: run_id, topic_id, measure, value; topic 'all' has the means. TREC's autojudge-evaluate reads a .jsonl file.
+    """
+    require_free(out, force)
+    _export(exports.export_scores, source, tournament, out)
 
 
 def export_data(

@@ -93,7 +93,7 @@ class DataSection(Section):
     limits: Limits = Limits.model_construct()
     """Limits on size, time and memory for reading one document file."""
     qrels: Sources = Field(default_factory=list)
-    """Files of people's relevance labels (TREC qrels), or ``irds:NAME``."""
+    """Files of people's relevance labels (TREC qrels, also of spans ``did#start-end``), or ``irds:NAME``."""
 
     @field_validator("columns")
     @classmethod

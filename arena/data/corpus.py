@@ -16,10 +16,12 @@ from arena.data.files import similar_name
 from judges.errors import DataError
 from judges.types import Document, Retrieved
 from retrieval_eval.data.collections import fetch_documents, read_corpus
+from retrieval_eval.data.spans import source_of
 from retrieval_eval.data.trec import read_qrels
-from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, passages_of
+from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, passage_id, passages_of
 from retrieval_eval.documents.read import KINDS, files_of, read_documents
-from retrieval_eval.documents.types import FileNote, Limits
+from retrieval_eval.documents.text import decoded
+from retrieval_eval.documents.types import FileNote, Limits, UnreadableError
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -100,11 +102,39 @@ def tables_of(corpus: Sequence[Path]) -> list[Path]:
     return [source for source in corpus if not source.is_dir() and KINDS.get(source.suffix.lower(), "plain") == "plain"]
 
 
-def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
-    """Return the dataset with the labels in qrels files added; labels for queries not in the dataset are left out."""
+def spanned_documents(corpus: Sequence[Path], wanted: set[str]) -> dict[str, Document]:
+    """Read documents by id, whole and as chunks, for labels of their spans; ``corpus`` holds tables and text files.
+
+    A file of a folder is called as in the ids of its passages, and its positions count its characters as they stand.
+    """
+    if not wanted:
+        return {}
+    tables = tables_of(corpus)
+    documents = {
+        each.doc_id: each
+        for each in read_corpus(tables)
+        if source_of(each.doc_id, wanted) is not None or not wanted.isdisjoint(each.metadata.values())
+    }
+    for file in files_of([source for source in corpus if source not in tables]):
+        name = passage_id(file.source, "")[:-1]
+        if file.kind in {"plain", "markdown"} and name in wanted:
+            try:
+                documents[name] = Document(name, decoded(file.path.read_bytes()))
+            except UnreadableError as error:
+                raise DataError(file.path, f"labels name spans of this file, but it {error}") from error
+    return documents
+
+
+def with_qrels(data: Dataset, sources: Sequence[Path], corpus: Sequence[Path] = ()) -> Dataset:
+    """Return the dataset with the labels in qrels files added; labels for queries not in the dataset are left out.
+
+    ``corpus`` may hold the documents of which spans are labelled.
+    """
     labels: dict[str, dict[str, int]] = {}
     for source in sources:
-        read = read_qrels(source).labels
+        whole = read_qrels(source)
+        documents = {**spanned_documents(corpus, whole.documents), **data.documents}
+        read = whole.on_chunks(data.documents, documents).labels
         if read.keys().isdisjoint(data.queries):
             raise DataError(
                 source,

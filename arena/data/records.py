@@ -105,7 +105,7 @@ def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -
     names = _names(sources)
     for source in sources:
         first = {} if isinstance(source, Rows) else _first_record(source)
-        if "references" in first and isinstance(first.get("answer"), list):
+        if _is_track(first):
             yield from map(_of_trec, _TRACK_ANSWERS.rows(source))
             continue
         name = names[str(_path(source))]
@@ -348,27 +348,41 @@ def _of_promptfoo(values: Mapping[str, Cell], *, several: bool) -> str:
     return f"{name} {label if short else 'prompt ' + cell_text(values.get('promptIdx'))}"
 
 
-_TRACK_FIELDS: Final = frozenset(
-    {"run_id", "topic_id", "narrative_id", "topic", "narrative", "references", "answer", "metadata"}
-)
-_TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))
-_TRACK_FORM: Final = "answers of the TREC RAG track"
+_SENTENCES: Final = ("answer", "responses")
+_TOPIC: Final = ("topic_id", "narrative_id", "request_id")
+_TRACK_FIELDS: Final = frozenset({"run_id", "topic", "narrative", "references", "metadata", *_SENTENCES, *_TOPIC})
+_TRACK_ANSWERS: Final = TableSpec()
+_TRACK_FORM: Final = "answers of a TREC track"
+
+
+def _is_track(record: Mapping[str, Cell]) -> bool:
+    """Whether a record is an answer as the tracks RAG, RAGTIME and DRAGUN have it: a list of sentences."""
+    sentences = next((record[name] for name in _SENTENCES if isinstance(record.get(name), list)), None)
+    if not isinstance(sentences, list) or "references" in record:
+        return isinstance(sentences, list)
+    named = {*record, *(nested if isinstance(nested := record.get("metadata"), dict) else ())}
+    return not named.isdisjoint(_TOPIC) and all(isinstance(each, dict) and "text" in each for each in sentences)
 
 
 def _of_trec(row: Row) -> AnswerRecord:
-    """Convert an answer in a submission to the TREC RAG track (2024 or 2025) to a record.
+    """Convert an answer in a submission to TREC RAG (2024 to 2026), RAGTIME or DRAGUN to a record.
 
-    A record has ``references`` (document ids) and ``answer``, a list of sentences ``{text, citations}``. Further fields
-    are ``run_id, topic_id, topic, response_length`` in 2024, and in 2025 ``metadata`` with ``team_id, run_id,
-    narrative_id, narrative``. The run becomes the agent; the sentences, joined by spaces, become the answer's text. The
-    record's ``metadata`` contains ``query``, ``references`` and ``sentences`` (both as JSON, with citations as in the
-    file), and every other field as text.
+    A record has ``answer`` or ``responses``, a list of sentences ``{text, citations}``, and ``references``, document
+    ids, by default those that it cites. Its other fields may be those of ``metadata``. The run becomes the agent; the
+    sentences, joined by spaces, become the answer's text. The record's ``metadata`` contains ``query``, ``references``
+    and ``sentences`` (both as JSON), and every other field as text. Citations ``{document: confidence}`` become a list,
+    the surest first.
     """
     nested = row.values.get("metadata", {})
     if not isinstance(nested, dict):
         raise row.error("'metadata' must be an object", row.text("metadata"))
     fields = {**row.values, **nested}
-    sentences = _sentences(row, fields["answer"])
+    sentences = _sentences(row, next((fields[name] for name in _SENTENCES if fields.get(name) is not None), None))
+    if fields.get("references") is None:
+        cited = [citation for sentence in sentences for citation in sentence.get("citations", [])]
+        if any(isinstance(citation, int) for citation in cited):
+            raise row.error("sentences cite by number, so 'references' must list the document ids")
+        fields["references"] = list(dict.fromkeys(map(str, cited)))
     if not isinstance(fields["references"], list):
         raise row.error("'references' must be a list of document ids", row.text("references"))
     metadata = {
@@ -378,7 +392,7 @@ def _of_trec(row: Row) -> AnswerRecord:
     metadata |= {"query": query, "references": json.dumps(fields["references"], ensure_ascii=False)}
     metadata["sentences"] = json.dumps(sentences, ensure_ascii=False)
     names = {}
-    for keys in (("topic_id", "narrative_id"), ("run_id",)):
+    for keys in (_TOPIC, ("run_id",)):
         if not (name := _first_of(fields, *keys).strip()):
             raise row.error(f"{' or '.join(map(repr, keys))} is missing or empty")
         names[keys[0]] = name
@@ -396,6 +410,14 @@ def _sentences(row: Row, answer: Any) -> list[dict[str, Any]]:
             raise row.error(f"sentence {number} has no text", cell_text(cell))
         # Parquet adds null fields, since all objects of a column have the same fields.
         sentence = {name: value for name, value in cell.items() if value is not None}
+        if isinstance(confidences := sentence.get("citations"), dict):
+            known = {doc_id: value for doc_id, value in confidences.items() if value is not None}
+            for doc_id, value in known.items():
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise row.error(
+                        f"sentence {number}: the confidence of {doc_id!r} is not a number", cell_text(value)
+                    )
+            sentence |= {"citations": sorted(known, key=lambda doc_id: -known[doc_id]), "confidences": known}
         if not isinstance(sentence.get("citations", []), list):
             raise row.error(f"sentence {number}: 'citations' must be a list", cell_text(sentence["citations"]))
         sentences.append(sentence)

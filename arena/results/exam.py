@@ -25,6 +25,7 @@ from judges.spec import Combine
 from judges.types import Judgment, Task, conversations
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import finite
+from retrieval_eval.data.spans import SpanLabels
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.exam.grades import (
     Grade,
@@ -47,7 +48,6 @@ from retrieval_eval.exam.scores import (
     GradedUnit,
     alpha_ndcg,
     cover_scores,
-    places,
 )
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats import Floats
@@ -172,13 +172,31 @@ def load_study(
         )
     of_answers = _rankings_of_ids(grades)
     rankings = read_rankings(runs) if runs else graded.rankings or of_answers
+    grades = _on_chunks(str(file), grades, rankings)
     grids = make_grids(grades, known_bank, rankings)
     if known_bank is not None and grids.pairs == grids.ungraded:
         raise InputError(f"{file}: no grade is for an item of the bank {bank}; both files must use the same item ids")
-    labels = read_qrels(qrels).labels if qrels is not None else graded.labels
+    passages = {entry.passage_id for entry in grades}
+    labels = read_qrels(qrels).on_chunks(passages, {}).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
     unit: GradedUnit = "answers" if of_answers else "documents"
     return Study(source, graded, grader, grades, known_bank, rankings, grids, labels, levels, unit)
+
+
+def _on_chunks(name: str, grades: list[Grade], rankings: Rankings) -> list[Grade]:
+    """The grades of ranked passages; those of spans are mapped onto them, see ``SpanLabels``."""
+    passages = {passage_id for ranked in rankings.values() for passage_id in ranked}
+    spans = SpanLabels(name, {entry.passage_id for entry in grades} if passages else (), passages, {})
+    if not spans.chunks:
+        return grades
+    best: dict[tuple[str, str, str], Grade] = {}
+    # The last one counts: the highest grade, but before it that of the passage's own id.
+    for entry in sorted(
+        grades, key=lambda each: (each.passage_id in passages, -1 if each.grade is None else each.grade)
+    ):
+        for chunk in spans.chunks.get(entry.passage_id, (entry.passage_id,)):
+            best[entry.query_id, chunk, entry.item_id] = entry._replace(passage_id=chunk)
+    return list(best.values())
 
 
 def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None) -> tuple[Labels, Labels] | None:
@@ -218,7 +236,7 @@ LEADERBOARD: Final = TableSpec(("agent", "rank", "score"), ("agent",), {"agent":
 
 
 def read_official(path: Path) -> dict[str, float]:
-    """Read an official leaderboard, from JSON with ranks by agent or a table of ranks or scores, as ranks (1 is best).
+    """Read an official leaderboard, JSON with ranks by agent or a table of ranks or scores; the lowest number is best.
 
     Raises:
         DataError: the file cannot be read, names an agent twice, or a rank or score is not a number.
@@ -235,7 +253,7 @@ def read_official(path: Path) -> dict[str, float]:
         if row.identifier("agent") in ranks:
             raise row.error("this agent is listed twice", row.text("agent"))
         ranks[row.identifier("agent")] = value
-    return ranks if ranked else places(ranks)
+    return ranks if ranked else {agent: -score for agent, score in ranks.items()}
 
 
 def _official_json(path: Path) -> dict[str, float]:

@@ -52,9 +52,9 @@ def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files
     if section.runs:
         data = with_runs(data, section.runs, tables, _run_depth(config))
     if section.corpus:
-        taken = bool(section.runs) or uses_corpus(config.agents.values())
+        taken = bool(section.runs or section.qrels) or uses_corpus(config.agents.values())
         data = with_references(data, tables, taken=taken)
-    return with_qrels(data, section.qrels) if section.qrels else data
+    return with_qrels(data, section.qrels, section.corpus) if section.qrels else data
 
 
 def _run_depth(config: Config) -> int | None:

@@ -195,17 +195,16 @@ def _cell(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "habit",
-    rf"habit (?P<name>[\w ]+): (?P<value>-|[+-]?{NUMBER}%?(?: points)?|\d+ of \d+)(?P<interval> \(.*\))?",
+    rf"habit (?P<name>[\w ]+)(?P<even>, between equal agents)?: (?P<value>-|[+-]?{NUMBER}%?(?: points)?|\d+ of \d+)(?P<interval> \(.*\))?",
 )
 def _habit(seen: Seen, said: Said) -> bool | str:
     count, name = seen.count, said["name"]
-    both, placed = count.in_both_orders, [row for row in count.rows if row.placed]
-    decided = [row for row in placed if row.winner]
+    if said["even"]:  # what the fit makes of games between equals; where it can be recounted, its check is
+        return said["value"] == "-" or name == "Longer wins" or (name == "First shown wins" and count.place_known)
+    both = count.in_both_orders
     shares = {
         "Orders agree": (sum(a == b for a, b in both), len(both)),
-        "First shown wins": (sum(row.winner == row.first for row in decided), len(decided)),
         "Ties": (sum(not row.winner for row in count.rows), len(count.rows)),
-        "Longer wins": (0, 0),
     }
     if name in shares:
         part, all_of = shares[name]
@@ -216,7 +215,7 @@ def _habit(seen: Seen, said: Said) -> bool | str:
     if name == "Circles of three":
         around, triples = map(int, said["value"].split(" of "))
         return (triples, around) == count.circles()
-    return name == "First is worth" and (said["value"] == "-" or count.place_known)
+    return False
 
 
 @claim("row of judges", r"row of Each judge by itself: (?P<j>\w+) \| (?P<n>\d+) \| .*")

@@ -103,6 +103,25 @@ def _promptfoo_csv(record: Cells) -> Iterator[Cells]:
         }
 
 
+def _bank_of_nuggets(record: Cells) -> Iterator[Cells]:
+    """A row with questions and claims as items of an exam and as nuggets; nuggets within one follow it."""
+    items: list[Cells] = []
+    nuggets: list[Cells] = []
+    pending = [entry for bank in ("nugget_bank", "claim_bank") for entry in _entries(record.get(bank))]
+    while pending:
+        entry = pending.pop(0)
+        pending[:0] = _entries(entry.get("sub_nuggets"))
+        question, claim = (str(entry.get(name) or "") for name in ("question", "claim"))
+        answers = [str(each.get("answer", "")) for each in _entries(entry.get("answers"))]
+        joined = (" and " if entry.get("aggregator_type") == "AND" else " or ").join(answers)
+        if entry.get("aggregator_type") == "AND":
+            answers = [joined] if joined else []
+        items.append({"question": question, "answers": answers} if question else {"nugget": claim})
+        importance = entry.get("importance") if entry.get("importance") in ("vital", "okay") else None
+        nuggets.append({"text": f"{question or claim} {joined}".strip(), "importance": importance})
+    yield {"items": items, "nuggets": nuggets}
+
+
 _IN: Final = ("inputs", "input", "request")
 _OUT: Final = ("outputs", "output", "response", "answer", "prediction", "completion", "generation", "result")
 _GOLD: Final = ("reference_outputs", "reference", "expected", "expectations")
@@ -155,6 +174,12 @@ LAYOUTS: Final = (
     Layout("judgments of MT-bench", ("model_1", "model_2", "g1_winner"), "", {"judge": "judge[0] || judge"}, kept=True),
     Layout("Label Studio's JSON", ("data", "annotations"), "", {"id": "id"}, ("data",), _label_studio),
     Layout("Argilla's JSON", ("fields", "responses"), "", {"id": "id"}, ("fields", "metadata"), _argilla),
+    *(
+        Layout(
+            name, (bank,), "", {"qid": "query_id || metadata.topic_id", "query": "title_query"}, (), _bank_of_nuggets
+        )
+        for bank, name in {"nugget_bank": "a bank of nuggets", "claim_bank": "a bank of claims"}.items()
+    ),
     Layout(
         "a log of Inspect",
         ("epoch", "input", "output"),
@@ -287,6 +312,10 @@ def _searched(expression: str, record: Cells) -> Any:
         return _compiled(expression).search(record)
     except JMESPathError:
         return None
+
+
+def _entries(value: Any) -> list[Cells]:
+    return _objects([*value.values()] if isinstance(value, Mapping) else value)
 
 
 def _objects(value: Any) -> list[Cells]:

@@ -18,15 +18,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import DataError
+from judges.types import Document
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
 from retrieval_eval.data.rows import Row, finite, known_format
+from retrieval_eval.data.spans import SpanLabels, position_of, span_of
 from retrieval_eval.data.table_spec import READ, SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
 from retrieval_eval.data.tables import read_columns
 
 QRELS: Final = TableSpec(
-    ("qid", "did", "label"), ("qid", "did", "label"), {"label": ("relevance", "rel", "grade", "score")}
+    ("qid", "did", "label", "start", "end"), ("qid", "did", "label"), {"label": ("relevance", "rel", "grade", "score")}
 )
-"""Columns of a table of relevance labels; BEIR's names ``query-id``, ``corpus-id`` and ``score`` are accepted too."""
+"""Columns of a table of relevance labels; BEIR's names ``query-id``, ``corpus-id`` and ``score`` are accepted too.
+``start`` and ``end`` make the label that of a span, see ``spans``."""
 RUNS: Final = TableSpec(
     ("qid", "did", "score", "rank", "agent"), ("qid", "did", "score"), {"agent": ("tag", "run", "run_tag")}
 )
@@ -125,6 +128,23 @@ class Qrels(Struct, frozen=True):
     def __len__(self) -> int:
         return sum(map(len, self.labels.values()))
 
+    @property
+    def documents(self) -> set[str]:
+        """The ids of the documents of which spans are labelled."""
+        idents = (ident for part in (self.labels, self.missing) for idents in part.values() for ident in idents)
+        return {span.doc_id for span in map(span_of, idents) if span is not None}
+
+    def on_chunks(self, chunks: Iterable[str], documents: Mapping[str, Document]) -> Qrels:
+        """The labels of chunks: those of spans are mapped onto them, see ``SpanLabels``; others stay as they are."""
+        if not self.documents:
+            return self
+        missing = {query_id: dict.fromkeys(idents, 0) for query_id, idents in self.missing.items()}
+        idents = {ident for part in (self.labels, missing) for idents in part.values() for ident in idents}
+        spans = SpanLabels(self.name, idents, chunks, documents)
+        labels = spans.labels(self.labels)
+        left = {query_id: of.keys() - labels.get(query_id, {}).keys() for query_id, of in spans.labels(missing).items()}
+        return replace(self, labels=labels, missing={query_id: frozenset(of) for query_id, of in left.items() if of})
+
 
 class Faults:
     def __init__(self, path: Path, faulty: Faulty) -> None:
@@ -178,7 +198,13 @@ def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, s
         rows = QRELS.rows(path) if dataset is None else irds_rows(dataset, "qrels", QRELS)
         reading = QRELS.report()
         for row, (query_id, doc_id) in _named_rows(rows, faults, reading):
-            yield row.line, (query_id, doc_id, row.text("label"))
+            span = ""
+            if {"start", "end"} <= row.values.keys() and row.text("start") + row.text("end"):
+                span = f"#{position_of(row.text('start'))}-{position_of(row.text('end'))}"
+                if span_of(doc_id + span) is None:
+                    faults.add(row.line, "'start' and 'end' must be whole numbers, the first one less", span[1:])
+                    continue
+            yield row.line, (query_id, doc_id + span, row.text("label"))
         reading.say()
         return
     for line, fields in read_trec_lines(path, form, faults.take):

@@ -129,6 +129,7 @@ def _by_paragraph(document: SourceDocument, most: int) -> Iterator[Document]:
     numbers: Counter[str] = Counter()
     for part in document.parts:
         slug = re.sub(r"\W+", "-", part.heading.lower()).strip("-")
+        slug = f"section-{slug}" if slug.isdecimal() else slug  # else the id would look like a span of characters
         place = slug if part.page is None else f"p{part.page}"
         for paragraph in part.paragraphs:
             for start, end in cut(paragraph, word_spans(paragraph), most):

@@ -49,7 +49,7 @@ COLUMNS = (
     *("weight", "secret", "retired", "replaces", "metadata"),
 )
 """Column names of a test bank in a table format (CSV, TSV, Parquet)."""
-_OF_QUERY = frozenset({"qid", "query", "facet", "items", "type"})
+_OF_QUERY = frozenset({"qid", "query", "facet", "items", "nuggets", "type"})
 _OF_ITEM = frozenset({*COLUMNS, "question", "nugget"})
 _YAML: Final = (".yaml", ".yml")
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"", "false", "no", "0"})

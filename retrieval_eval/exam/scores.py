@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
@@ -35,6 +35,9 @@ class Correlation(Struct, frozen=True):
     kendall: float | None
     only_first: tuple[str, ...] = ()
     only_second: tuple[str, ...] = ()
+    tau_ap: float | None = None
+    tau_gap: float | None = None
+    tau_at_10: float | None = None
 
 
 def places(scores: Mapping[str, float]) -> dict[str, float]:
@@ -45,10 +48,10 @@ def places(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def correlate(first: Mapping[str, float], second: Mapping[str, float]) -> Correlation:
-    """Correlate two leaderboards, given as each agent's place from 1; ``places`` turns scores into places."""
-    from retrieval_eval.stats.rank import kendall_taus, spearmans  # late, as above
+    """Correlate two leaderboards, given as each agent's place from 1 or as its score times -1; the second is true."""
+    from retrieval_eval.stats.rank import head_weighted, kendall_taus, spearmans  # late, as above
 
-    agents = [agent for agent in first if agent in second]
+    agents = sorted(first.keys() & second.keys())
     first_places, second_places = (np.array([side[agent] for agent in agents], np.float64) for side in (first, second))
     rho, tau = (float(coefficient(first_places, second_places)[0]) for coefficient in (spearmans, kendall_taus))
     return Correlation(
@@ -57,6 +60,7 @@ def correlate(first: Mapping[str, float], second: Mapping[str, float]) -> Correl
         None if math.isnan(tau) else tau,
         tuple(sorted(first.keys() - second.keys())),
         tuple(sorted(second.keys() - first.keys())),
+        *(astuple(head_weighted(-second_places, -first_places)) if agents else ()),
     )
 
 

@@ -32,7 +32,7 @@ BANKS: Final = TableSpec(("qid", "query"), ("qid", "nuggets"))
 ASSIGNMENTS: Final = TableSpec(
     ("qid", "query", "agent", "answer"), ("qid", "nuggets"), {"agent": ("run_id", "run"), "answer": ("answer_text",)}
 )
-_OF_BANK = frozenset({"query", "qid", "nuggets"})
+_OF_BANK = frozenset({"query", "qid", "nuggets", "items"})
 _OF_ASSIGNMENT = _OF_BANK | {"agent", "answer"}
 _OF_NUGGET = frozenset({"text", "importance"})
 _OF_LABEL = _OF_NUGGET | {"assignment"}

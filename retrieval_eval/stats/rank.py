@@ -61,6 +61,7 @@ class RankCorrelation(Struct, frozen=True):
         topics: number of topics where tau-b is defined.
         topics_kendall: mean of the topics' taus.
         by_topic: tau-b of each topic, NaN where undefined, shape (topics,).
+        head: correlations of the runs' mean scores in which the runs that are best by the second score count more.
     """
 
     runs: int
@@ -72,6 +73,7 @@ class RankCorrelation(Struct, frozen=True):
     topics: int = 0
     topics_kendall: Coefficient = NO_COEFFICIENT
     by_topic: tuple[float, ...] = ()
+    head: HeadWeighted | None = None
 
 
 def rank_correlations(
@@ -104,7 +106,9 @@ def rank_correlations(
 def correlate_runs(a: Floats, b: Floats, samples: int = 1000, seed: int = 0) -> RankCorrelation:
     """Correlate two scores of at least two runs, shape (runs,), whose scores by topic are unknown."""
     drawn = np.random.default_rng(seed).integers(a.size, size=(samples, a.size))
-    return RankCorrelation(a.size, *rank_correlations(a, b, a[drawn], b[drawn], a.size), "run")
+    return RankCorrelation(
+        a.size, *rank_correlations(a, b, a[drawn], b[drawn], a.size), "run", head=head_weighted(a, b)
+    )
 
 
 def correlate_topics(
@@ -153,6 +157,7 @@ def correlate_topics(
         int(defined.sum()),
         _tested(topics_estimate, _mean_p(sums_by_cluster)),
         tuple(taus.tolist()),
+        head_weighted(y[0], x[0]),
     )
 
 
@@ -168,6 +173,44 @@ def spearmans(x: Floats, y: Floats) -> Floats:
     # The number of lower values minus the number of higher ones is twice the centred mean rank.
     ranks = ([part.sum(axis=2) for part in pair] for pair in _signs(x, y))
     return np.concatenate([_ratio((a * b).sum(axis=1), (a**2).sum(axis=1), (b**2).sum(axis=1)) for a, b in ranks])
+
+
+class HeadWeighted(Struct, frozen=True):
+    """Rank correlations in which the best runs count more, as in ``autojudge-evaluate``; ``None`` where undefined.
+
+    Attributes:
+        tau_ap: AP correlation with ties, the mean of both directions (Urbano and Marrero 2017, ``tauapb``).
+        tau_gap: share of the gaps between true scores that the other order keeps, by place (Gao and Oard 2015). Runs
+            with the same score in that order keep the order in which they are given.
+        tau_at_10: Kendall's tau-b of the ten runs that are best by the true scores.
+    """
+
+    tau_ap: float | None
+    tau_gap: float | None
+    tau_at_10: float | None
+
+
+def head_weighted(truth: Floats, predicted: Floats) -> HeadWeighted:
+    """Head-weighted correlations of predicted scores with true ones of the same runs, shape (runs,), none NaN."""
+    ((x,), (y,)) = next(_signs(truth, predicted))
+    order = np.argsort(-np.round(predicted, _DECIMALS), kind="stable")
+    gaps = np.triu(truth[order, np.newaxis] - truth[order])  # from each run to those placed below it
+    total = np.abs(gaps).sum(axis=0)
+    kept = np.maximum(gaps, 0).sum(axis=0)[total > 0] / total[total > 0]
+    best = np.argsort(-np.round(truth, _DECIMALS), kind="stable")[:10]
+    taus = (
+        (_above(x, y) + _above(y, x)) / 2,
+        2 * float(kept.mean()) - 1 if kept.size else np.nan,
+        float(kendall_taus(truth[best], predicted[best])[0]),
+    )
+    return HeadWeighted(*(None if np.isnan(tau) else tau for tau in taus))
+
+
+def _above(x: Floats, y: Floats) -> float:
+    """AP correlation of two matrices of ``_signs``: how many of the runs above each in ``y`` are above it in ``x``."""
+    above = (y < 0).sum(axis=1)
+    both = ((y < 0) & (x < 0)).sum(axis=1)[above > 0]
+    return 2 * float((both / above[above > 0]).mean()) - 1 if both.size else np.nan
 
 
 def mean_ranks(scores: Floats) -> Floats:

@@ -157,6 +157,72 @@ ROWS: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
         [{"query": "why?", "answer": "said", "reference": "so", "feedback.right": 1}],
     ),
     (
+        "a bank of nuggets",  # of AutoJudge, whose nuggets are keyed by their texts
+        {
+            "query_id": "q",
+            "title_query": "Pumps",
+            "format_version": "v3",
+            "nugget_bank": {
+                "What opens?": {
+                    "question": "What opens?",
+                    "answers": {"valve": {"answer": "valve"}, "inlet": {"answer": "inlet"}},
+                    "sub_nuggets": [{"claim": "It is blue.", "claim_id": "9b"}],
+                    "importance": "vital",
+                }
+            },
+            "claim_bank": {"Noise.": {"claim": "Noise.", "importance": 3}},
+        },
+        [
+            {
+                "query_id": "q",
+                "qid": "q",
+                "query": "Pumps",
+                "items": [
+                    {"question": "What opens?", "answers": ["valve", "inlet"]},
+                    {"nugget": "It is blue."},
+                    {"nugget": "Noise."},
+                ],
+                "nuggets": [
+                    {"text": "What opens? valve or inlet", "importance": "vital"},
+                    {"text": "It is blue.", "importance": None},
+                    {"text": "Noise.", "importance": None},
+                ],
+            }
+        ],
+    ),
+    (
+        "a bank of nuggets",  # of RAGTIME 2026
+        {
+            "metadata": {"team_id": "t", "topic_id": "q", "run_id": "r"},
+            "nugget_bank": [
+                {
+                    "question": "Which wear?",
+                    "aggregator_type": "AND",
+                    "answers": [{"answer": "seal", "references": ["d"]}, {"answer": "bearing"}],
+                }
+            ],
+        },
+        [
+            {
+                "qid": "q",
+                "items": [{"question": "Which wear?", "answers": ["seal and bearing"]}],
+                "nuggets": [{"text": "Which wear? seal and bearing", "importance": None}],
+            }
+        ],
+    ),
+    (
+        "a bank of claims",
+        {"query_id": "q", "claim_bank": [{"claim": "Noise."}]},
+        [
+            {
+                "query_id": "q",
+                "qid": "q",
+                "items": [{"nugget": "Noise."}],
+                "nuggets": [{"text": "Noise.", "importance": None}],
+            }
+        ],
+    ),
+    (
         "inputs and outputs as objects",  # @observe of Langfuse
         {"input": {"args": ["why?"], "kwargs": {}}, "output": "said"},
         [{"query": "why?", "output": "said"}],

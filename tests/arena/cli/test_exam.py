@@ -87,7 +87,7 @@ def test_what_a_user_can_get_wrong_is_one_line_and_status_2(
     monkeypatch.chdir(tmp_path)
     Path("table.csv").write_text("qid,did,item,grade\nq,p,a,4\n", encoding="utf-8")
     Path("other.csv").write_text("qid,question\nq,Another?\n", encoding="utf-8")
-    Path("bad.run").write_text("q p 1\n", encoding="utf-8")
+    Path("bad.run").write_text("q p\n", encoding="utf-8")
     done = cli(*arguments)
     assert done.status == 2
     assert said in done.err

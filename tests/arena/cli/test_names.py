@@ -75,7 +75,8 @@ def test_the_help_of_a_group_imports_no_command() -> None:
         ("make bonk", "make: no command 'bonk'; did you mean 'bank'?"),
         (
             "export x.yaml out.csv --what data",
-            "export: no command 'x.yaml'; known are criteria, data, labels, qrels, query-labels, verdicts, votes",
+            "export: no command 'x.yaml'; known are criteria, data, labels, qrels, query-labels, scores, verdicts, "
+            "votes",
         ),
         (
             "make queries t.yaml --secret",

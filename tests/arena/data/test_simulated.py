@@ -22,7 +22,7 @@ def test_the_truth_is_found_whatever_is_drawn(seed: int) -> None:
 def test_the_demo_ends_with_a_decided_board_and_says_that_nobody_was_asked(
     played_demo: Path, cli: Callable[..., Any]
 ) -> None:
-    _, _, shown = cli("demo", "--out", played_demo).out.partition("\nWhat a decided result looks like. ")
+    _, _, shown = cli("demo", "--out", played_demo).out.partition("\nWhat a clear result looks like. ")
     assert shown.startswith("These verdicts are simulated: nobody was asked.\nThe truth is simulated-best > ")
     assert "Clear leader. simulated-best leads" in shown
     places = [shown.index(f"\n{rank}      {agent}") for rank, agent in enumerate(STRENGTHS, 1)]
