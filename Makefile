@@ -29,7 +29,7 @@ pytest: .venv/dev  ## the tests alone; more workers than two cores, since tests 
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only >/dev/null  # rewrites assertions once, not once a worker
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-nightly: .venv/dev  ## the long tests that 'make test' leaves out: Ray, sign-in in a browser, runs on PostgreSQL
+nightly: .venv/dev  ## the long tests that 'make test' leaves out: Ray, sign-in in a browser, PostgreSQL, types of the wheel
 	$(BIN)/pytest -m nightly --numprocesses 2 --dist loadfile
 
 frameworks: .venv/frameworks/tested  ## agents, data and traces of other tools, with the real packages

@@ -113,6 +113,7 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(target: Path, tm
     assert (tmp_path / "elsewhere/rag-handbook.db").is_file()
 
 
+@pytest.mark.nightly  # mypy reads everything anew
 def test_a_type_checker_sees_the_interface_of_the_installed_wheel(target: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env")
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from arena.present.blocks import Block, Commands, Section, VerdictCard
 from arena.present.files import html_block, html_table, spreadsheet
-from arena.present.numbers import MISSING
 from arena.present.picture import Chart
-from arena.present.table import ShownColumn, Table, first, places_of, shown
+from arena.present.table import Table, first, places_of, shown
 from ui import text
 
 _MOST_CELLS: Final = 4000
@@ -93,18 +92,11 @@ def _download(name: str, saved: Callable[[], Table]) -> None:
     """Draw a button that saves a table as CSV."""
 
     def content() -> bytes:
-        columns = shown(saved())
-        rows = zip(*map(_csv_cells, columns), strict=True)
-        return spreadsheet([column.heading for column in columns], rows).encode()
+        kept = shown(saved())
+        rows = zip(*(column.for_spreadsheet(kept.rows) for column in kept.columns), strict=True)
+        return spreadsheet([column.heading for column in kept.columns], rows).encode()
 
     offer(f"{name}.csv", "text/csv", content, "Save this table, as it is filtered now, as a CSV file.")
-
-
-def _csv_cells(column: ShownColumn) -> list[str | float]:
-    """The cells of a column for a spreadsheet: numbers are rounded, without units or marks."""
-    if (form := column.form) is None:
-        return ["" if cell == MISSING else cell for cell in column.cells]
-    return ["" if value is None else round(form.factor * value, form.places(value)) for value in column.values]
 
 
 def _filtered(table: Table) -> Table:

@@ -43,7 +43,7 @@ from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Scores, missing_of
 
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
 """Score that is meant if a stage is named instead of a score, by stage, such as ``cover`` for ``exam``."""
@@ -78,7 +78,8 @@ class CompareBoard(ComparedScores, frozen=True, eq=False):
         return [] if picture is None else [picture, other_judges_table(self.other_judges, "compare")]
 
     def report(self) -> Section:
-        return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), compare_figure(self)])
+        lead = _LEAD if self.orders is not None else "How each score orders the agents."
+        return Section("compare", "Compare", lead, [Remarks(self.sentences()), compare_figure(self)])
 
     def json(self) -> Any:
         orders = {order.way: order for order in self.orders or ()}
@@ -242,7 +243,7 @@ def compared(
         missing = {}
         if isinstance(method, Scores):
             scores = dict(zip(drawn.agents, method.means.values(), strict=True))
-            missing = {} if method.gaps is None else {agent: method.gaps.of(agent) for agent in method.gaps.agents}
+            missing = missing_of(method)
         elif method.name == RATING and ratings is not None:
             scores = {agent: replace(rating, n=counts[agent]) for agent, rating in ratings.items()}
         else:

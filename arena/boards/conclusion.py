@@ -225,21 +225,21 @@ def _from_ratings(
 
 def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
     first, second = (row.agent for row in ratings.by_rank[:2])
-    meeting = next((record for record in ratings.direct if {record.one, record.other} == {first, second}), None)
-    if meeting is not None:
-        sides = (meeting.wins, meeting.losses) if meeting.one == first else (meeting.losses, meeting.wins)
-        won, lost, tied = map(COUNT.write, (*sides, max(0.0, meeting.ties)))  # soft games add up to about their number
+    direct = ratings.direct
+    if direct.games:
+        # Soft games add up to about their number.
+        won, lost, tied = map(COUNT.write, (direct.wins, direct.losses, max(0.0, direct.ties)))
         yield (
-            f"{first} and {second} met in {counted(meeting.games, 'game')}: "
+            f"{first} and {second} met in {counted(direct.games, 'game')}: "
             f"{first} won {won}, {second} won {lost}, {tied} tied."
         )
     pair = ratings.first_pair
     # A prior on some of the ratings also moves the others a little.
     if not conclusion.ordered or pair is None or ratings.convergence.prior_games:
         return
-    if meeting is not None and meeting.low is not None and meeting.high is not None:
+    if direct.low is not None and direct.high is not None:
         _, share = _expected(pair.difference, ratings)
-        if not meeting.low <= (share if meeting.one == pair.better else 1 - share) <= meeting.high:
+        if not direct.low <= (share if first == pair.better else 1 - share) <= direct.high:
             return  # the pair's own games contradict the prediction
     share, low, high = (_expected(points, ratings)[0] for points in (pair.difference, pair.low, pair.high))
     games = "100 games, a tie half a win for each," if ratings.settings.ties == "half" else "100 games with a winner"
@@ -297,7 +297,7 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
         )
     if by_place := _by_place(ratings):
         return by_place
-    if circle := ratings.contradicted:
+    if circle := ratings.direct.contradicted:
         return _unclear(
             "No one order fits",
             f"One rating for each agent cannot describe these games: {listed(circle, _NAMED)} beat each other in a "

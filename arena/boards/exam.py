@@ -81,7 +81,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
     def _notes(self) -> Iterator[str]:
         exam, cover = self.exam, self.exam.cover
-        mean = "the queries it responded to" if exam.workbench else counted(len(cover.gaps.queries), "query", "queries")
+        mean = "the queries it responded to" if exam.workbench else counted(len(cover.queries), "query", "queries")
         yield (
             f"Share of the test bank's items that the first {cover.k} {GRADED_TEXTS[exam.unit]} cover with a grade of "
             f"{self.exam.level} or more, mean over {mean}{'' if exam.workbench else '; no response counts 0'}."
@@ -93,7 +93,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         else:
             yield f"Bank version {exam.version}: {counted(exam.items, 'item')}."
         pairs, graded = int(cover.pairs.sum()), int(cover.graded.sum())
-        if missing := int(cover.gaps.missing.sum()):
+        if missing := int(cover.judgments[1].sum()):
             yield (
                 f"{missing:,} of {pairs:,} grades are missing. Scores are over the items that lack none. At least, at "
                 "most: the cover if no missing grade was enough, and if all were."
@@ -153,7 +153,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         cover = self.exam.cover
         names = ["agent", "qid", "min_grade", "cover", "cover_possible", "normalised"]
         names += ["responded", "pairs", "graded", "missing", "cover_least"]
-        counts = (cover.present.astype(int), cover.pairs, cover.graded, cover.gaps.missing)
+        counts = (cover.present.astype(int), cover.pairs, cover.graded, cover.judgments[1])
         shown: Sequence[ExamMeasure] = ("cover", "possible", "normalised")
         rows = (
             [
@@ -162,8 +162,8 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
                 *(values[row, column].item() for values in counts),
                 measures["least"].values[row, column].item(),
             ]
-            for row, agent in enumerate(cover.gaps.agents)
-            for column, query_id in enumerate(cover.gaps.queries)
+            for row, agent in enumerate(cover.agents)
+            for column, query_id in enumerate(cover.queries)
             for level, measures in cover.by_level.items()
         )
         return for_programs("exam-queries", names, rows)
@@ -182,13 +182,13 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             ],
             "official": self._correlations(),
             "coverage": {
-                "queries": len(cover.gaps.queries),
+                "queries": len(cover.queries),
                 "queries_without_items": cover.empty_queries,
                 "queries_outside_the_bank": exam.strange_queries,
                 "queries_that_nobody_covers": cover.uncovered_queries,
                 "pairs": cover.pairs.sum(),
                 "graded": cover.graded.sum(),
-                "missing": cover.gaps.missing.sum(),
+                "missing": cover.judgments[1].sum(),
                 "grades_outside_the_bank": exam.unknown,
             },
             "settings": {

@@ -97,6 +97,13 @@ class TournamentBoard(Board, frozen=True):
     def verdict(self) -> tuple[Conclusion, tuple[Check, ...]]:
         board = self.board
         conclusion = conclude_board(board, self.comparisons)
+        if board.ratings is None and not board.settings.pairwise:
+            sentence = "Nothing compares these agents with each other."
+            if unasked(board.further):
+                sentence = "A section ranks the agents by each score, and says which pairs it tells apart."
+            if not self._table().rows:
+                sentence = "No agent has a score."
+            conclusion = replace(conclusion, headline="Scores without games", sentence=sentence)
         of_people: Sequence[Check] = [no_people(self.apart)]
         if self.comparisons or self.scores:
             from arena.boards.people import evidence_checks, people_checks
@@ -165,23 +172,15 @@ class TournamentBoard(Board, frozen=True):
         addresses of the checks and of an agent's page.
         """
         board, (conclusion, trust) = self.board, self.verdict()
-        headline, sentence = conclusion.headline, conclusion.sentence
         table = first_table(board, self._table())
-        if board.ratings is None and not board.settings.pairwise:
-            headline = "Scores without games"
-            sentence = "Nothing compares these agents with each other."
-            if unasked(board.further):
-                sentence = "--details shows ranks by each score, and the pairs of agents that it tells apart."
-            if not table.rows:
-                sentence = "No agent has a score."
         rows = [{**row, "address": link(row["agent"]) if link else ""} for row in table.rows]
         columns = [column for column in table.columns if any(column.value(row) is not None for row in rows)]
         columns[:1] = [replace(column, link="address") for column in columns[:1]]
         card = VerdictCard(
             conclusion.standing,
             STANDINGS[conclusion.standing],
-            headline,
-            sentence,
+            conclusion.headline,
+            conclusion.sentence,
             self._facts(),
             self.title,
             conclusion.why[:reasons],

@@ -8,7 +8,7 @@ from typing import Any
 from arena.boards.quantities import WON, quantity
 from arena.present.blocks import Section
 from arena.present.numbers import COUNT, FIGURE, counted, with_interval
-from arena.present.table import INTERVAL, Column, Table, fields
+from arena.present.table import INTERVAL, Column, Table, fields, flat
 from retrieval_eval.stats.repeats import Noise
 
 
@@ -39,16 +39,7 @@ def noise_section(noises: Sequence[Noise]) -> Section:
 
 
 def noise_json(noises: Sequence[Noise]) -> Mapping[str, Any]:
-    return {
-        noise.score: {
-            "floor": noise.floor.value,
-            "floor_low": noise.floor.low,
-            "floor_high": noise.floor.high,
-            "queries": noise.queries,
-            "repeats": noise.repeats,
-        }
-        for noise in noises
-    }
+    return {noise.score: flat(fields(noise, "floor", "queries", "repeats")) for noise in noises}
 
 
 def title_of(noise: Noise) -> str:

@@ -12,7 +12,7 @@ from arena.present.numbers import COUNT, FIGURE
 from arena.present.table import INTERVAL, Column, Table, TableRow, flat
 from arena.results.criteria import COLUMN
 from arena.results.outcomes import StageResults
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Scores, missing_of
 
 if TYPE_CHECKING:
     from arena.config.settings import StoredSettings
@@ -43,8 +43,9 @@ class ScoreBoard(Board, frozen=True, eq=False):
         return row | self._missing(agent)
 
     def _missing(self, agent: str) -> TableRow:
-        gaps = self.scores[0].gaps if self.scores else None
-        return {} if gaps is None else {f"{self.key}_missing": gaps.of(agent)[0] if agent in gaps.agents else None}
+        if not self.scores or self.scores[0].judgments is None:
+            return {}
+        return {f"{self.key}_missing": missing_of(self.scores[0]).get(agent, (None,))[0]}
 
     def agents(self) -> list[str]:
         means = self.scores[0].means if self.scores else {}

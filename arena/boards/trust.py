@@ -32,7 +32,6 @@ from arena.present.numbers import (
     with_interval,
 )
 from arena.present.table import INTERVAL, Column, Table, flat
-from arena.ratings.pairs import circles
 from arena.ratings.results import UNITS, fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
@@ -420,15 +419,15 @@ def _share_check(
 
 
 def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
-    counts = circles([row.agent for row in ratings.agents], ratings.direct)
-    if counts.triples:
-        share = Estimate(None, counts.surely / counts.triples, 1 - counts.surely_not / counts.triples)
+    direct = ratings.direct
+    if direct.triples:
+        share = Estimate(None, direct.circles / direct.triples, 1 - direct.no_circles / direct.triples)
         status = settled(share, *_CIRCLES)
         yield Check(
             "Share of circles",
             status,
-            f"Of {counted(counts.triples, 'set')} of three agents that all met, {counts.surely:,} surely beat each "
-            f"other in a circle and {counts.surely_not:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} "
+            f"Of {counted(direct.triples, 'set')} of three agents that all met, {direct.circles:,} surely beat each "
+            f"other in a circle and {direct.no_circles:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} "
             "circles.",
             _TOO_WIDE if status == "unknown" else "One rating per agent cannot describe circles: see the win matrix.",
         )
@@ -535,8 +534,7 @@ def _same_judge(board: Leaderboard) -> Iterator[Check]:
             status = "failed"
         elif len(models) < 2 and verdicts == {"no drift found"}:
             status = "passed"
-        replied = listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
-        sentences = [f"Its judgments are of {replied}."] if len(models) > 1 else []
+        sentences = [f"Its judgments are of {_replied(models)}."] if len(models) > 1 else []
         sentences += [
             f"Asked again since the card of {each['made']}: {each['verdict']}; {each['moved']} of "
             f"{COUNT.write(int(each['labels']))} labels moved ({each['level']})."
@@ -564,16 +562,15 @@ def _versions(board: Leaderboard, judge: str) -> Mapping[str, int]:
 
 
 def _by_others(board: Leaderboard) -> Iterator[str]:
-    if not board.models:
-        return
-    from judges.witness import is_same_model
-
     for name, models in board.models.items():
-        judge = board.settings.judges[name]
-        asked = judge.replies_as or judge.model
-        if not all(is_same_model(asked, model) for model in models):
-            replied = listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
-            yield f"Judge {name} asked for {asked}, and its judgments are of {replied}."
+        if models.keys() != _versions(board, name).keys():
+            judge = board.settings.judges[name]
+            asked = judge.replies_as or judge.model
+            yield f"Judge {name} asked for {asked}, and its judgments are of {_replied(models)}."
+
+
+def _replied(models: Mapping[str, int]) -> str:
+    return listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:

@@ -214,8 +214,8 @@ def ranking(methods: Sequence[Method]) -> list[Method]:
 
 
 def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    gaps = {method.name: method.gaps for method in methods if isinstance(method, Scores) and method.gaps is not None}
-    return tuple(share for share in shares(gaps, clusters) if share.uneven)
+    scores = {method.name: method for method in methods if isinstance(method, Scores)}
+    return tuple(share for share in shares(scores, clusters) if share.uneven)
 
 
 def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[MissingShare] = ()) -> MethodComparison:

@@ -115,9 +115,11 @@ def gate(
     for out in filter(None, (junit, report)):
         require_writable(out)
     how: dict[str, Any] = {"on": on or ["pairwise"], "margin": margin, "judges": judges, "by": by}
-    if tournament is None and source.endswith((".yaml", ".yml")):
-        how |= {"ask": ask or [], "group": read_group(group)}
-        board = _judge_and_compare(Path(source), new, old, retry_failed, log_json, **how)
+    config = load_config(Path(source)) if tournament is None and source.endswith((".yaml", ".yml")) else None
+    if config is not None:
+        how |= {"ask": ask or [], "group": read_group(group), "retry_failed": retry_failed}
+        with traced_to(log_json) as trace:
+            board = decide(config, new, old, watching, print_part, trace=trace, **how)
     else:
         if ask:
             raise InputError(
@@ -130,14 +132,7 @@ def gate(
         with open_replacing(junit) as raw:
             raw.write(board.junit().encode())
     if report is not None:
-        with open_tournament(source, board.tournament, group) as (store, name):
-            write_report(store, name, report, Path(source).name, by=by)
+        of_batches = config is not None and board.tournament != config.name  # it has the group alone
+        with open_tournament(source, board.tournament, "" if of_batches else group) as (store, name):
+            write_report(store, name, report, Path(store.location if of_batches else source).name, by=by)
     raise typer.Exit(board.status)
-
-
-def _judge_and_compare(
-    config: Path, new: str, old: str, retry_failed: bool, log_json: Path | None, **how: Any
-) -> GateBoard:
-    loaded = load_config(config)
-    with traced_to(log_json) as trace:
-        return decide(loaded, new, old, watching, print_part, retry_failed=retry_failed, trace=trace, **how)

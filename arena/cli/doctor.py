@@ -58,7 +58,7 @@ _PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
 _NAMES: Final = {"data": "config"}
 """Printed names of the checks that ``Preflight`` makes; a check without an entry is printed as ``config NAME``."""
 _DOCUMENTS: Final = "documents"
-_FAILED_WORDS: Final = {_DOCUMENTS: "unread"}
+_FAILED_WORDS: Final = {_DOCUMENTS: "unread", "data": "note"}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 _NO_ACCESS: Final = frozenset({401, 403})
 _NAMED: Final = 5

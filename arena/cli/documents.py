@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from msgspec.structs import asdict
@@ -28,10 +28,6 @@ from retrieval_eval.data.runs import write_run
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
-
-if TYPE_CHECKING:
-    pass
-
 
 _SHOWN = 10
 """Maximum number of near-duplicates in the text output; JSON lists all of them."""

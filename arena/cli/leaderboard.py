@@ -90,8 +90,9 @@ def print_leaderboard(
         )
     else:
         name, place = program(), shlex.quote(source)
-        option = "" if tournament is None else f" --tournament {shlex.quote(tournament)}"
-        hints = f"More: {name} leaderboard {place}{option} --details", f"In the browser: {name} ui {place}"
+        options = {"tournament": tournament, "group": "=".join(board.group or ()), "by": by}
+        given = "".join(f" --{option} {shlex.quote(value)}" for option, value in options.items() if value)
+        hints = f"More: {name} leaderboard {place}{given} --details", f"In the browser: {name} ui {place}"
         if by and board.by_group is None:
             say(f"--by {by}: no ratings; 'ragleague compare {place} NEW OLD --by {by}' compares other scores", errors)
         groups = [section for section in full_board.sections() if section.ident == "groups"] if by else []

@@ -7,8 +7,9 @@ import gc
 import os
 import signal
 import sys
+from importlib import import_module
 
-from arena.cli.commands import COMMANDS, INTERRUPTED, CommandGroup, overview
+from arena.cli.commands import COMMANDS, INTERRUPTED, Command, CommandGroup, overview
 from arena.cli.streams import guard_streams, output_problem
 
 
@@ -39,10 +40,17 @@ def main() -> None:
 
 def _status() -> int:
     """Print help from the table of commands if the user asks only for it, else run the command; return the status."""
-    *name, last = sys.argv[1:] or [""]
+    *name, last = words = sys.argv[1:] or [""]
     if last == "--help" and (not name or (len(name) == 1 and isinstance(COMMANDS.get(name[0]), CommandGroup))):
         sys.stdout.write(overview(*name))
         return 0
+    entry = COMMANDS.get(words[0])
+    if isinstance(entry, CommandGroup) and name:
+        entry = entry.commands.get(words[1])
+    # From here: imported deeper in the stack, they make CPython 3.11 map and unmap memory for frames 2,000 times.
+    import_module("numpy")
+    if isinstance(entry, Command):
+        import_module(f"arena.cli.{entry.module}")
     from arena.cli.app import run_app  # late: the help texts above need none of its imports
 
     return run_app()

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -53,9 +53,6 @@ from retrieval_eval.data.rows import (
 )
 from retrieval_eval.data.table_spec import OF_DATA, READ, Columns, ColumnsRead, TableSpec, folded, how_to_name, names_of
 from retrieval_eval.data.tables import write_rows
-
-if TYPE_CHECKING:
-    pass
 
 
 def load_dataset(

@@ -26,6 +26,7 @@ from retrieval_eval.data.tables import read_columns
 SCORES: Final = Spec(
     ("qid", "query", "agent", "criterion", "score", "repeat"),
     words={"score": ("value", "metric_value", "result"), "repeat": ("run", "epoch", "trial", "seed", "iteration")},
+    kept=True,
     option=True,
     named_by={"score": "criterion"},
 )
@@ -103,7 +104,11 @@ def _from_rows(files: Sequence[Path], columns: Columns) -> tuple[Dataset, list[s
                 row.identifier("agent") if "agent" in row.values else file_stem(file),
             )
             number = _GRADES.get(cell, as_number(cell))
-            queries.setdefault(query_id, Query(query_id, text or query_id, {} if text else WITHOUT_TEXT))
+            further = {name: value for name in row.values if name not in SCORES.columns and (value := row.text(name))}
+            further |= {} if text else WITHOUT_TEXT
+            first = queries.setdefault(query_id, Query(query_id, text or query_id, further))
+            same = dict(first.metadata.items() & further.items())  # what varies is not of the query
+            queries[query_id] = replace(first, metadata=same)
             runs = values[query_id, agent][row.identifier("criterion")]
             if cell and (number is None or not abs(number) < 1e300):
                 raise row.error(f"{row.theirs('score')!r} must be a number; leave it empty where there is none", cell)

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
+from retrieval_eval.data.layouts import objects_in
 from retrieval_eval.data.rows import Cell, Row, Rows, known_format, list_in
 from retrieval_eval.data.table_spec import spellings
 from retrieval_eval.data.tables import read_rows
@@ -214,10 +215,10 @@ def _spans(line: int, each: _Object) -> Iterator[_Span]:
     if groups is None:
         yield _span(line, each, _flat(_of(_of(each, "resource"), "attributes")))
         return
-    for group in _objects_in(groups):
+    for group in objects_in(groups):
         resource = _otlp(_of(group, "resource").get("attributes"))
-        for scope in _objects_in(_named(group, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")):
-            for span in _objects_in(scope.get("spans")):
+        for scope in objects_in(_named(group, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")):
+            for span in objects_in(scope.get("spans")):
                 yield _span(line, {**span, "attributes": _otlp(span.get("attributes"))}, resource)
 
 
@@ -262,7 +263,7 @@ def _of_gen_ai(attributes: Mapping[str, Any]) -> dict[str, Any]:
         "llm.token_count.prompt": attributes.get("gen_ai.usage.input_tokens"),
         "llm.token_count.completion": attributes.get("gen_ai.usage.output_tokens"),
     }
-    for number, each in enumerate(_objects_in(_read(attributes.get("gen_ai.retrieval.documents")))):
+    for number, each in enumerate(objects_in(_read(attributes.get("gen_ai.retrieval.documents")))):
         document = {"content": _named(each, *_TEXTS), "id": each.get("id")}
         prefix = f"retrieval.documents.{number}.document"
         converted |= {f"{prefix}.{name}": value for name, value in document.items() if value}
@@ -270,8 +271,8 @@ def _of_gen_ai(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _last_message(messages: Any, role: str) -> str:
-    of_role = [each for each in _objects_in(_read(messages)) if each.get("role") == role]
-    parts = _objects_in(of_role[-1].get("parts")) if of_role else []
+    of_role = [each for each in objects_in(_read(messages)) if each.get("role") == role]
+    parts = objects_in(of_role[-1].get("parts")) if of_role else []
     return "\n".join(str(part["content"]) for part in parts if part.get("type") == "text" and part.get("content"))
 
 
@@ -357,7 +358,7 @@ def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator
             raise Row(path, line, {}).error(
                 "the trace has an answer and no text of a query in 'input'", str(trace["input"])
             )
-        observations = _objects_in(_read(trace.get("observations")))
+        observations = objects_in(_read(trace.get("observations")))
         passages = [each for observation in observations for each in _retrieved(observation)]
         for value in (output, trace_input) if not passages else ():
             if isinstance(value, Mapping) and isinstance(listed := _named(value, *_PASSAGES), list):
@@ -489,9 +490,7 @@ def _otlp(attributes: Any) -> dict[str, Any]:
     """Convert OTLP attributes, a list of keys with typed values, to a flat map with dotted names."""
     if isinstance(attributes, Mapping):
         return _flat(attributes)
-    return _flat(
-        {str(each["key"]): _otlp_value(each.get("value")) for each in _objects_in(attributes) if "key" in each}
-    )
+    return _flat({str(each["key"]): _otlp_value(each.get("value")) for each in objects_in(attributes) if "key" in each})
 
 
 def _otlp_value(value: Any) -> Any:
@@ -499,10 +498,10 @@ def _otlp_value(value: Any) -> Any:
         return None
     ((kind, content),) = list(value.items())[:1]
     if kind in {"arrayValue", "array_value"}:
-        return [_otlp_value(each) for each in _objects_in(_of(value, kind).get("values"))]
+        return [_otlp_value(each) for each in objects_in(_of(value, kind).get("values"))]
     if kind in {"kvlistValue", "kvlist_value"}:
         return {
-            str(each.get("key")): _otlp_value(each.get("value")) for each in _objects_in(_of(value, kind).get("values"))
+            str(each.get("key")): _otlp_value(each.get("value")) for each in objects_in(_of(value, kind).get("values"))
         }
     return content
 
@@ -517,10 +516,6 @@ def _of(value: Any, name: str) -> Mapping[str, Any]:
     """The JSON object under the key ``name`` of a value; an empty object if there is none."""
     inner = value.get(name) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, Mapping) else {}
-
-
-def _objects_in(value: Any) -> list[_Object]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _named(value: Mapping[str, Any], *names: str) -> Any:

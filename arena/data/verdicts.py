@@ -96,6 +96,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     def say(self, used: Collection[str] = ()) -> None:
         """Log which columns of the file were read; ``used`` names the extra columns that the caller reads."""
         known = {*VERDICTS.columns, *RANKINGS.columns, CONVERSATION, *used}
+        known |= {"repeat"} if self.table.repeat is not None else set()
         ties = {"both bad": self.both_bad, "both good": self.both_good, "much better, counted as better": self.strong}
         rated_ties = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
         numbers = f"{counted(self.rows, 'row')}, {counted(len(self.table), 'verdict')}{rated_ties}"

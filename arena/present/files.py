@@ -35,8 +35,8 @@ from arena.present.blocks import (
 )
 from arena.present.markup import STYLE, escaped
 from arena.present.numbers import counted, encodable, printable
-from arena.present.picture import Picture, Scale, Whiskers
-from arena.present.table import INTERVAL, TERMS, ShownColumn, Table, keys, records, shown
+from arena.present.picture import Picture, Whiskers
+from arena.present.table import INTERVAL, TERMS, Column, Table, keys, records, shown
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
 
@@ -102,11 +102,16 @@ def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) ->
 
 
 def markdown(table: Table) -> str:
-    columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
-    lines = [[_guarded(cells[at], marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
-    lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
+    table = shown(table)
+    lines = [[_guarded(cell, marked) for cell in cells] for cells in _lines(table)]
+    lines.insert(1, ["---:" if column.numeric else "---" for column in table.columns])
     notes = "".join(sentence(note, "md") for note in table.notes)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + notes
+
+
+def _lines(table: Table) -> list[Sequence[str]]:
+    """The headings, then the cells of each row."""
+    return [[column.heading for column in table.columns], *zip(*table.cells, strict=True)]
 
 
 def html_block(block: Block) -> str:
@@ -181,11 +186,13 @@ def _folded(name: str, checks: Sequence[Check], link: str) -> str:
 
 
 def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -> str:
-    columns = shown(table)
+    table = shown(table)
+    columns, entries = table.columns, table.rows
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
-    titles = [f' title="{escaped(column.meaning)}"' if column.meaning else "" for column in columns]
-    scales = [markup.scale_of(column.drawn, column.form) if column.drawn else None for column in columns]
+    titles = [f' title="{escaped(column.explained)}"' if column.explained else "" for column in columns]
+    figures = [column.estimates(entries) if column.drawn == "whiskers" else [] for column in columns]
+    scales = [markup.scale_of(drawn, column.form) for drawn, column in zip(figures, columns, strict=True)]
     is_drawn = any(scales)
     named = '<span class="who">{}</span>' if is_drawn else "{}"
     plots = [f'<td class="plot" aria-hidden="true">{markup.axis(scale)}</td>' if scale else "" for scale in scales]
@@ -194,15 +201,20 @@ def html_table(table: Table, *, sortable: bool = False, meanings: bool = True) -
         for plot, kind, title, column in zip(plots, kinds, titles, columns, strict=True)
     )
     labels = [f' data-label="{escaped(column.heading)}"' * is_drawn for column in columns]
-    cells = [_cells(column, scale) for column, scale in zip(columns, scales, strict=True)]
+    cells = [_cells(column, texts, entries) for column, texts in zip(columns, table.cells, strict=True)]
+    values = [_values(column, entries) if sortable else [""] * len(entries) for column in columns]
+    drawings = [
+        [f'<td class="plot">{markup.in_cell(figure, scale)}</td>' if scale else "" for figure in drawn]
+        or [""] * len(entries)
+        for drawn, scale in zip(figures, scales, strict=True)
+    ]
+    further = (
+        [f"{plot}<td{kind}{label}{value}>{cell}</td>" for plot, value, cell in zip(*column, strict=True)]
+        for kind, label, *column in list(zip(kinds, labels, drawings, values, cells, strict=True))[1:]
+    )
     rows = "".join(
-        f'<tr><th scope="row">{named.format(_name(columns[0], at))}</th>'
-        + "".join(
-            f"{plot}<td{kind}{label}{_value(column, at) if sortable else ''}>{cell}</td>"
-            for kind, label, column, (plot, cell) in zip(kinds[1:], labels[1:], columns[1:], row[1:], strict=True)
-        )
-        + "</tr>\n"
-        for at, row in enumerate(zip(*cells, strict=True))
+        f'<tr><th scope="row">{named.format(name)}</th>{"".join(row)}</tr>\n'
+        for name, *row in zip(_names(table), *further, strict=True)
     )
     title = escaped(table.title)
     caption = f"<caption>{title}</caption>\n" if title else ""
@@ -226,21 +238,19 @@ _DRAWN: Final[Mapping[type, Callable[[Any], str]]] = {
 """Functions that render blocks as HTML, by type of block; for pictures, see ``markup.html``."""
 
 
-def _meanings(columns: Sequence[ShownColumn]) -> str:
-    if not any(column.meaning for column in columns[1:]):
+def _meanings(columns: Sequence[Column]) -> str:
+    if not any(column.explained for column in columns[1:]):
         return ""
-    terms = {column.heading: column.meaning for column in columns if column.meaning}
+    terms = {column.heading: column.explained for column in columns if column.explained}
     meanings = "".join(f"<dt>{escaped(heading)}</dt><dd>{escaped(meaning)}</dd>" for heading, meaning in terms.items())
     return f'<details class="meanings"><summary>Column meanings</summary><dl>{meanings}</dl></details>\n'
 
 
 def latex(table: Table) -> str:
-    columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
-    head, *rows = (
-        " & ".join(_guarded(cells[at], _typeset) for _, cells in columns) + r" \\" for at in range(len(table.rows) + 1)
-    )
+    table = shown(table)
+    head, *rows = (" & ".join(_guarded(cell, _typeset) for cell in cells) + r" \\" for cells in _lines(table))
     rows = ["{}" * row.startswith(("[", "*")) + row for row in rows]  # after \\ these would start an option
-    sides = "".join("r" if numeric else "l" for numeric, _ in columns)
+    sides = "".join("r" if column.numeric else "l" for column in table.columns)
     return "\n".join(
         [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", ""]
     )
@@ -323,32 +333,27 @@ def _typeset(cell: str) -> str:
     return "".join(_LATEX.get(character, character) for character in cell)
 
 
-def _name(column: ShownColumn, row: int) -> str:
-    cell = _cell(column, row)
-    return cell if column.links else markup.clamped(column.cells[row], cell)
+def _names(table: Table) -> Iterator[str]:
+    for column, texts in zip(table.columns[:1], table.cells[:1], strict=True):
+        for row, text in zip(table.rows, texts, strict=True):
+            cell = _cell(column, row, text)
+            yield cell if column.link else markup.clamped(text, cell)
 
 
-def _cells(column: ShownColumn, scale: Scale | None) -> list[tuple[str, str]]:
-    """HTML of a column's cells, each with the cell to its left that draws it, which is empty if nothing is drawn."""
-    if column.bands:
-        return [("", drawing) for drawing in markup.bands(column.cells)]
-    texts = [_cell(column, row) for row in range(len(column.cells))]
-    if scale is None:
-        return [("", text) for text in texts]
-    drawings = (markup.in_cell(figure, scale) for figure in column.drawn)
-    return [(f'<td class="plot">{own}</td>', text) for own, text in zip(drawings, texts, strict=True)]
+def _cells(column: Column, texts: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    if column.drawn == "bands":
+        return markup.bands(texts)
+    return [_cell(column, row, text) for row, text in zip(rows, texts, strict=True)]
 
 
-def _cell(column: ShownColumn, row: int) -> str:
-    cell = "<br>".join(map(escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
-    if column.links:
-        return markup.linked(markup.clamped(column.cells[row], cell), column.links[row])
-    return cell
+def _cell(column: Column, row: Mapping[str, Any], text: str) -> str:
+    cell = "<br>".join(map(escaped, text.replace("\r\n", "\n").split("\n")))
+    return markup.linked(markup.clamped(text, cell), str(row.get(column.link, ""))) if column.link else cell
 
 
-def _value(column: ShownColumn, row: int) -> str:
-    value = column.values[row] if column.values else None
-    return "" if value is None else f' data-value="{value:g}"'
+def _values(column: Column, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    numbers = column.numbers(rows) or [None] * len(rows)
+    return ["" if value is None else f' data-value="{value:g}"' for value in numbers]
 
 
 CaseKind: TypeAlias = Literal["", "failure", "error"]
@@ -432,10 +437,10 @@ class Report(Struct, frozen=True):
 
 
 def _terms(blocks: Sequence[Block]) -> Iterator[tuple[str, str]]:
-    for column in (column for block in blocks if isinstance(block, Table) for column in shown(block)):
-        if column.meaning:
-            yield column.heading, column.meaning
-        if column.drawn:
+    for column in (column for block in blocks if isinstance(block, Table) for column in shown(block).columns):
+        if column.explained:
+            yield column.heading, column.explained
+        if column.drawn == "whiskers":
             yield INTERVAL, TERMS[INTERVAL]
 
 

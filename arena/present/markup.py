@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from arena.present.numbers import printable
+from arena.present.numbers import Number, NumberForm, printable
 from arena.present.picture import (
     SIGNS,
     Aligned,
@@ -38,7 +38,6 @@ from arena.present.picture import (
 )
 
 if TYPE_CHECKING:
-    from arena.present.numbers import Number
     from retrieval_eval.stats.estimate import Estimate
 
 _DENSE_LINES: Final = 20
@@ -285,9 +284,9 @@ def _sign(look: Look) -> str:
     return f"{SIGNS[look]} " if look in SIGNS else ""
 
 
-def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:
+def scale_of(figures: Sequence[Estimate], form: NumberForm) -> Scale | None:
     """The axis on which a table column draws differences; ``None`` if no difference has a value."""
-    if form is None or all(figure.value is None for figure in figures):
+    if not isinstance(form, Number) or all(figure.value is None for figure in figures):
         return None
     return Scale(contended(figures), form, _MOST_STEPS_OF_CELL)
 

@@ -21,6 +21,7 @@ from retrieval_eval.stats.estimate import Estimate
 
 MISSING: Final = "-"
 """Text for a missing figure; JSON has ``null`` and CSV an empty cell."""
+_MOST_DECIMALS: Final = 4
 
 
 class TextForm(Struct, frozen=True):
@@ -169,10 +170,10 @@ def deserved(form: NumberForm, ends: Iterable[tuple[float | None, float | None]]
         return form
     widths = sorted(abs(high - low) for low, high in ends if low is not None and high is not None)
     half = form.factor * widths[len(widths) // 2] / 2 if widths else 0.0
-    if not 0 < half < math.inf:
+    if not 10**-_MOST_DECIMALS / 2 < half < math.inf:
         return form
     fewest = 0 if isinstance(form, Percent) else min(form.decimals, 2)
-    decimals = min(max(math.ceil(-math.log10(half / 2)), fewest), 4)
+    decimals = min(max(math.ceil(-math.log10(half / 2)), fewest), _MOST_DECIMALS)
     return Percent(decimals) if isinstance(form, Percent) else replace(form, decimals=decimals)
 
 

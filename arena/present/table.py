@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -30,7 +31,8 @@ class Column(Struct, frozen=True):
             ``KEY_low`` and ``KEY_high``, or the ends of the value if it is an ``Estimate``.
         programs: whether outputs for programs have the column too.
         link: key of the row's value that holds the address to which the cell links on pages.
-        drawn: how pages draw the values: ``whiskers`` on one axis, or as ``bands`` that agents of one group share.
+        drawn: how pages draw the values: ``whiskers`` on one axis, or as ``bands`` that agents of one group share. A
+            column of ``ends`` has the intervals of the values.
     """
 
     key: str
@@ -40,7 +42,7 @@ class Column(Struct, frozen=True):
     interval: str = ""
     programs: bool = True
     link: str = ""
-    drawn: Literal["", "whiskers", "bands"] = ""
+    drawn: Literal["", "whiskers", "bands", "ends"] = ""
 
     @property
     def explained(self) -> str:
@@ -56,8 +58,37 @@ class Column(Struct, frozen=True):
             return value.low, value.high
         return row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
 
+    @property
+    def numeric(self) -> bool:
+        """Whether cells align to the right, as numbers do."""
+        return self.drawn == "ends" or self.form.numeric
 
-class Table(Struct, frozen=True):
+    def cells(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        if self.drawn == "ends":
+            return [self.form.between(*self.ends(row)) for row in rows]
+        if self.drawn == "whiskers":
+            return [bracketed(estimate, self.form) for estimate in self.estimates(rows)]
+        return [self.form.write(self.value(row)) for row in rows]
+
+    def estimates(self, rows: Iterable[Mapping[str, Any]]) -> list[Estimate]:
+        return [Estimate(_number(self.value(row)), *self.ends(row)) for row in rows]
+
+    def numbers(self, rows: Iterable[Mapping[str, Any]]) -> list[float | None]:
+        """Numbers by which a page sorts the rows, for intervals their lower ends; empty for texts."""
+        if self.drawn == "ends":
+            return [_number(self.ends(row)[0]) for row in rows]
+        return [_number(self.value(row)) for row in rows] if isinstance(self.form, Number) else []
+
+    def for_spreadsheet(self, rows: Iterable[Mapping[str, Any]]) -> list[str | float]:
+        """The cells for a spreadsheet: numbers are rounded, without units or marks."""
+        form = self.form
+        if self.drawn == "ends" or not isinstance(form, Number):
+            return ["" if cell == MISSING else cell for cell in self.cells(rows)]
+        numbers = self.numbers(rows)
+        return ["" if value is None else round(form.factor * value, form.places(value)) for value in numbers]
+
+
+class Table(Struct, frozen=True, dict=True):
     """A table; its first column names the rows.
 
     Attributes:
@@ -70,6 +101,11 @@ class Table(Struct, frozen=True):
     columns: Sequence[Column]
     rows: Sequence[Mapping[str, Any]]
     notes: Sequence[str] = ()
+
+    @cached_property
+    def cells(self) -> list[list[str]]:
+        """Texts of the cells, by column."""
+        return [column.cells(self.rows) for column in self.columns]
 
 
 def first(table: Table, most: int, how: str = "--most") -> Table:
@@ -105,60 +141,25 @@ def crossed(
     )
 
 
-class ShownColumn(NamedTuple):
-    """A table column, converted to text cells for people.
-
-    Attributes:
-        numeric: whether cells align to the right, as numbers do.
-        values: numbers by which a page sorts the rows, for intervals their lower ends; empty for texts.
-        form: number format; ``None`` for intervals and texts.
-        links: addresses that the cells link to; empty without links.
-        drawn: figures to draw as whiskers; empty if there are none.
-        bands: whether to draw the cells, names of groups, as bands.
-    """
-
-    heading: str
-    numeric: bool
-    meaning: str
-    cells: Sequence[str]
-    values: Sequence[float | None]
-    form: Number | None
-    links: Sequence[str] = ()
-    drawn: Sequence[Estimate] = ()
-    bands: bool = False
-
-
-def shown(table: Table) -> list[ShownColumn]:
-    """Convert a table to columns for people, leaving out columns and intervals without any value."""
-    shown_columns = []
-    for place, column in enumerate(table.columns):
-        if not column.heading:
+def shown(table: Table) -> Table:
+    """The table that people see: intervals have columns of their own, and columns without any value are left out."""
+    columns = []
+    for place, own in enumerate(table.columns):
+        if not own.heading:
             continue
-        values, ends = [column.value(row) for row in table.rows], [column.ends(row) for row in table.rows]
-        value_form = deserved(column.form, ends)
-        cells = list(map(value_form.write, values))
-        if place == 0 or any(cell != MISSING for cell in cells):
-            form = value_form if isinstance(value_form, Number) else None
-            numbers = [] if form is None else list(map(_number, values))
-            links = [str(row.get(column.link, "")) for row in table.rows] if column.link else []
-            drawn = []
-            if column.drawn == "whiskers" and form is not None:
-                drawn = [Estimate(*figure) for figure in zip(numbers, *zip(*ends, strict=True), strict=True)]
-                cells = [bracketed(estimate, form) for estimate in drawn]
-            words = column.heading, value_form.numeric, column.explained
-            shown_columns.append(ShownColumn(*words, cells, numbers, form, links, drawn, bands=column.drawn == "bands"))
+        column = replace(own, form=deserved(own.form, map(own.ends, table.rows)))
+        if place == 0 or any(column.form.write(column.value(row)) != MISSING for row in table.rows):
+            columns.append(column)
         if column.interval and column.drawn != "whiskers":
-            cells = [value_form.between(low, high) for low, high in ends]
-            if any(cell != MISSING for cell in cells):
-                lows = [_number(low) for low, _ in ends]
-                meaning = TERMS.get(column.interval, "")
-                shown_columns.append(ShownColumn(column.interval, True, meaning, cells, lows, None))
-    return shown_columns
+            ends = replace(column, heading=column.interval, meaning="", link="", drawn="ends")
+            if any(cell != MISSING for cell in ends.cells(table.rows)):
+                columns.append(ends)
+    return replace(table, columns=columns)
 
 
 def places_of(table: Table, words: str) -> list[int]:
     needle = words.casefold()
-    rows = zip(*(column.cells for column in shown(table)), strict=True)
+    rows = zip(*shown(table).cells, strict=True)
     return [place for place, cells in enumerate(rows) if any(needle in cell.casefold() for cell in cells)]
 
 

@@ -6,7 +6,7 @@ import io
 import re
 import textwrap
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from arena.present.blocks import Block, Checks, Commands, Figures, Remarks, Section, VerdictCard
 from arena.present.numbers import clipped, printable
-from arena.present.table import ShownColumn, Table, shown
+from arena.present.table import Table, shown
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -92,35 +92,36 @@ def _block(console: Console, block: Table | Figures | Checks | Remarks | Command
         console.print(printable(line))
 
 
-def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
+def _grid(console: Console, table: Table) -> None:
     width, layout = console.width, _Layout()
-    needed = _width_needed(columns, layout)
+    needed = _width_needed(table, layout)
     if needed > width:
         layout = _Layout(gap=1)
-        needed = _width_needed(columns, layout)
+        needed = _width_needed(table, layout)
     if needed > width:
-        words = [max(map(len, map(printable, column.cells)), default=0) for column in columns if not column.numeric]
+        columns = zip(table.columns, table.cells, strict=True)
+        words = [max(map(len, map(printable, cells)), default=0) for column, cells in columns if not column.numeric]
         most = max(words, default=0)
         layouts = [_Layout(1, True), *(_Layout(1, True, fewer) for fewer in range(most - 1, _NARROWEST - 1, -1))]
         layouts += [_Layout(1, True, min(most, _NARROWEST), word) for word in range(_WORD - 1, _NARROWEST - 1, -1)]
-        first = bisect_left(layouts, True, key=lambda narrower: _width_needed(columns, narrower) <= width)
+        first = bisect_left(layouts, True, key=lambda narrower: _width_needed(table, narrower) <= width)
         layout = layouts[min(first, len(layouts) - 1)]
-        needed = _width_needed(columns, layout)
+        needed = _width_needed(table, layout)
     console.width = max(width, needed)
     if layout.most is None:
-        _print_lines(console, columns, layout)
+        _print_lines(console, table, layout)
     else:
-        console.print(_folded(columns, layout))
+        console.print(_folded(table, layout))
     console.width = width
 
 
-def _print_lines(console: Console, columns: Sequence[ShownColumn], layout: _Layout) -> None:
+def _print_lines(console: Console, table: Table, layout: _Layout) -> None:
     """Print a table none of whose cells folds."""
-    headings = [_heading(column, place, layout)[0].split("\n") for place, column in enumerate(columns)]
-    height, last = max(map(len, headings)), len(columns) - 1
+    headings = [heading.split("\n") for heading, _ in _headings(table, layout)]
+    height, last = max(map(len, headings)), len(headings) - 1
     padded: list[list[str]] = []
-    for place, (column, heading) in enumerate(zip(columns, headings, strict=True)):
-        cells = [*[""] * (height - len(heading)), *heading, *_texts(column)]
+    for place, (column, heading, texts) in enumerate(zip(table.columns, headings, table.cells, strict=True)):
+        cells = [*[""] * (height - len(heading)), *heading, *_texts(texts)]
         widest, gap = max(map(cell_len, cells)), " " * layout.gap if place < last else ""
         room = [" " * (widest - cell_len(cell)) for cell in cells]
         right = column.numeric and place
@@ -145,47 +146,47 @@ class _Layout(Struct, frozen=True):
     word: int = _WORD
 
 
-def _width_needed(columns: Sequence[ShownColumn], layout: _Layout) -> int:
+def _width_needed(table: Table, layout: _Layout) -> int:
     """Width in characters of the table in this layout."""
-    width = layout.gap * (len(columns) - 1)
-    for place, column in enumerate(columns):
-        heading, limit = _heading(column, place, layout)
-        widest = max(map(_width, (heading, *_texts(column))))
+    width = layout.gap * (len(table.columns) - 1)
+    for (heading, limit), cells in zip(_headings(table, layout), table.cells, strict=True):
+        widest = max(map(_width, (heading, *_texts(cells))))
         width += widest if limit is None else min(widest, limit)
     return width
 
 
-def _folded(columns: Sequence[ShownColumn], layout: _Layout) -> Grid:
+def _folded(table: Table, layout: _Layout) -> Grid:
     from rich.table import Table as Grid  # late: most tables fit without folding
 
     grid = Grid(box=None, pad_edge=False, padding=(0, layout.gap, 0, 0))
-    for place, column in enumerate(columns):
-        heading, limit = _heading(column, place, layout)
-        if column.numeric and place:
+    for place, (heading, limit) in enumerate(_headings(table, layout)):
+        if table.columns[place].numeric and place:
             grid.add_column(Text(heading), justify="right", no_wrap=True)
         else:
             grid.add_column(Text(heading), overflow="fold", max_width=limit)
-    for cells in zip(*map(_texts, columns), strict=True):
+    for cells in zip(*map(_texts, table.cells), strict=True):
         grid.add_row(*map(Text, cells))
     return grid
 
 
-def _heading(column: ShownColumn, place: int, layout: _Layout) -> tuple[str, int | None]:
-    """The heading of a column, broken as the layout asks for, and the width at which its cells fold."""
-    heading = printable(column.heading)
-    if column.numeric and place:
-        return _STACKED.sub("\n", heading) if layout.stacked else heading, None
-    if layout.most is None:
-        return heading, None
-    words = (part for text in (heading, *column.cells) for part in printable(text).split())
-    limit = max(layout.most, min(max(map(len, words), default=0), layout.word))
-    # The heading is no wider than the cells below, or than its longest word.
-    below = min(limit, max((len(printable(cell)) for cell in column.cells), default=0))
-    return "\n".join(textwrap.wrap(heading, max(below, *map(len, heading.split()), 1))), limit
+def _headings(table: Table, layout: _Layout) -> Iterator[tuple[str, int | None]]:
+    """The heading of each column, broken as the layout asks for, and the width at which its cells fold."""
+    for place, (column, cells) in enumerate(zip(table.columns, table.cells, strict=True)):
+        heading = printable(column.heading)
+        if column.numeric and place:
+            yield _STACKED.sub("\n", heading) if layout.stacked else heading, None
+        elif layout.most is None:
+            yield heading, None
+        else:
+            words = (part for text in (heading, *cells) for part in printable(text).split())
+            limit = max(layout.most, min(max(map(len, words), default=0), layout.word))
+            # The heading is no wider than the cells below, or than its longest word.
+            below = min(limit, max((len(printable(cell)) for cell in cells), default=0))
+            yield "\n".join(textwrap.wrap(heading, max(below, *map(len, heading.split()), 1))), limit
 
 
-def _texts(column: ShownColumn) -> list[str]:
-    return [printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST)) for cell in column.cells]
+def _texts(cells: Iterable[str]) -> list[str]:
+    return [printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST)) for cell in cells]
 
 
 def _width(text: str) -> int:

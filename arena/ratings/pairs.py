@@ -9,12 +9,11 @@ probability of this.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from arena.ratings.games import Games, distinct
 from arena.ratings.likelihood import pair_counts, reachable
@@ -81,36 +80,42 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
     )
 
 
-class Circles(Struct, frozen=True):
-    """Number of triples of agents that all met; how many surely are circles, and how many surely are not."""
+class DirectResults(Struct, frozen=True):
+    """What the games within pairs of agents show.
 
-    triples: int
-    surely: int
-    surely_not: int
-
-
-class DirectGames(Struct, frozen=True):
-    """Number of rated games between two agents; wins and losses are those of ``one``.
-
-    ``low`` and ``high`` are the interval of the share of the points that ``one`` won, where a tie counts half. The
-    intervals hold for all pairs at once, at the level of the settings. They are ``None`` for a single query (or game),
-    which shows no variation.
+    Attributes:
+        triples: number of triples of agents that all met.
+        circles, no_circles: how many of these surely are circles, and how many surely are not. A triple surely is not
+            one if an agent surely beats both others, or surely loses to both.
+        contradicted: agents on a circle of sure results and sure ratings (a beats b beats c beats a), best rated first;
+            no ranking fits such a circle. Usually empty.
+        games: number of rated games between the two agents rated highest.
+        wins, ties, losses: those of the agent rated highest in these games.
+        low, high: interval of its share of the points in them, where a tie counts half. ``None`` for a single query (or
+            game), which shows no variation.
     """
 
-    one: str
-    other: str
-    games: float
-    wins: float
-    ties: float
-    losses: float
-    low: float | None
-    high: float | None
+    triples: int = 0
+    circles: int = 0
+    no_circles: int = 0
+    contradicted: tuple[str, ...] = ()
+    games: float = 0
+    wins: float = 0
+    ties: float = 0
+    losses: float = 0
+    low: float | None = None
+    high: float | None = None
 
 
-def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectGames, ...]:
-    """Number of games of each pair of agents that met, sorted by name; intervals are simultaneous at ``level``."""
+def direct_results(
+    games: Games, level: float, ranked: Sequence[str], above: Iterable[tuple[str, str]], *, by_query: bool
+) -> DirectResults:
+    """Sum up the games within pairs; the intervals hold for all pairs at once, at ``level``.
+
+    ``ranked`` are all agents, best rated first. In each pair of ``above``, the first is surely rated above the second.
+    """
     if not len(games):
-        return ()
+        return DirectResults()
     size, weight, flip = len(games.agents), games.weights, games.a > games.b
     low, high = np.where(flip, games.b, games.a), np.where(flip, games.a, games.b)
     score = np.where(flip, 1 - games.score, games.score)
@@ -131,57 +136,32 @@ def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectG
             wilson(part / whole, square / whole / (whole - 1), whole, whole, pair_level) if whole > 1 else None
             for part, whole, square in zip(points.tolist(), played.tolist(), squares.tolist(), strict=True)
         ]
-    columns = (
-        column.tolist() for column in (pairs // size, pairs % size, played, wins, played - wins - losses, losses)
-    )
-    return tuple(
-        DirectGames(games.agents[one], games.agents[other], *counts, *(interval or (None, None)))
-        for one, other, *counts, interval in zip(*columns, bounds, strict=True)
-    )
-
-
-def contradicted(
-    agents: Sequence[str], direct: Iterable[DirectGames], above: Iterable[tuple[str, str]]
-) -> tuple[str, ...]:
-    """Agents on a circle of sure results, in the order of ``agents``; no ranking fits such a circle. Usually empty.
-
-    In each pair of ``above``, the first agent is surely rated above the second.
-    """
-    beats = _surely_beats(agents, direct)
-    number = {agent: index for index, agent in enumerate(agents)}
+    one, other = pairs // size, pairs % size
+    ends = np.array([interval or (np.nan, np.nan) for interval in bounds])
+    met, beats = np.zeros((size, size)), np.zeros((size, size), np.bool_)
+    met[one, other] = met[other, one] = 1.0
+    beats[one, other], beats[other, one] = ends[:, 0] > 0.5, ends[:, 1] < 0.5
+    number = {agent: index for index, agent in enumerate(games.agents)}
+    counts = _circles(met, beats.astype(np.float64))
     for better, worse in above:
         beats[number[better], number[worse]] = True
     on_circle = reachable(beats).diagonal()
-    return tuple(agent for agent, is_circular in zip(agents, on_circle, strict=True) if is_circular)
+    contradicted = tuple(agent for agent in ranked if on_circle[number[agent]])
+    top = sorted(number[agent] for agent in ranked[:2])
+    for at in np.flatnonzero((one == top[0]) & (other == top[-1])).tolist():
+        won, lost, (low_end, high_end) = float(wins[at]), float(losses[at]), bounds[at] or (None, None)
+        tied = float(played[at] - wins[at] - losses[at])
+        if top[0] != number[ranked[0]]:
+            won, lost = lost, won
+            low_end, high_end = (None if end is None else 1 - end for end in (high_end, low_end))
+        return DirectResults(*counts, contradicted, float(played[at]), won, tied, lost, low_end, high_end)
+    return DirectResults(*counts, contradicted)
 
 
-def circles(agents: Sequence[str], direct: Collection[DirectGames]) -> Circles:
-    """Count the triples of agents that all met, those that surely are circles, and those that surely are not.
-
-    A triple surely is not a circle if one agent surely beats both others, or surely loses to both.
-    """
-    number = {agent: index for index, agent in enumerate(agents)}
-    played = np.zeros((len(agents), len(agents)))
-    for pair in direct:
-        one, other = number[pair.one], number[pair.other]
-        played[one, other] = played[other, one] = 1.0
-    beats = _surely_beats(agents, direct).astype(np.float64)
+def _circles(met: Floats, beats: Floats) -> tuple[int, int, int]:
+    """The number of triples that all met, of sure circles among them, and of those that surely are none."""
     circular = float(np.trace(beats @ beats @ beats)) / 3
     decided = beats + beats.T
     in_line = float(np.trace(decided @ decided @ decided)) / 6 - circular
-    beats_both, loses_to_both = (float(np.trace(m @ played @ m.T)) / 2 for m in (beats, beats.T))
-    return Circles(
-        round(float(np.trace(played @ played @ played)) / 6),
-        round(circular),
-        round(beats_both + loses_to_both - in_line),
-    )
-
-
-def _surely_beats(agents: Sequence[str], direct: Iterable[DirectGames]) -> NDArray[np.bool_]:
-    number = {agent: index for index, agent in enumerate(agents)}
-    beats = np.zeros((len(agents), len(agents)), np.bool_)
-    for pair in direct:
-        if pair.low is not None and pair.high is not None:
-            one, other = number[pair.one], number[pair.other]
-            beats[one, other], beats[other, one] = pair.low > 0.5, pair.high < 0.5
-    return beats
+    beats_both, loses_to_both = (float(np.trace(m @ met @ m.T)) / 2 for m in (beats, beats.T))
+    return round(float(np.trace(met @ met @ met)) / 6), round(circular), round(beats_both + loses_to_both - in_line)

@@ -28,7 +28,7 @@ from arena.ratings.games import (
 )
 from arena.ratings.health import Lengths, both_orders, fitted_position, judge_agreement, judge_health, of_judge
 from arena.ratings.other_judges import other_judges
-from arena.ratings.pairs import direct_games
+from arena.ratings.pairs import direct_results
 from arena.ratings.ranks import PairTests, compare, competition_ranks, groups, pair_differences, rank_intervals
 from arena.ratings.results import (
     MOST_JUDGES,
@@ -194,12 +194,19 @@ def rate_games(
         fragility=fragilities(parts, fitted, [row.agent for row in agents], settings, queries, by=by),
         position_low=position_effect.low,
         position_high=position_effect.high,
-        direct=direct_games(parts, settings.level, by_query=by_query),
         unit=unit,
         units=units,
         absent=_absent(games),
     )
-    return replace(rated, other_judges=other_judges(parts, fitted, compared, rated.neighbours))
+    ranked, above = (
+        [row.agent for row in rated.by_rank],
+        ((pair.better, pair.worse) for pair in rated.pairs if pair.separable),
+    )
+    return replace(
+        rated,
+        direct=direct_results(parts, settings.level, ranked, above, by_query=by_query),
+        other_judges=other_judges(parts, fitted, compared, rated.neighbours),
+    )
 
 
 def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHealth | None = None) -> Games:

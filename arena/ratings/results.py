@@ -13,7 +13,7 @@ from msgspec import Struct
 from arena.present.numbers import counted
 from arena.ratings.games import Tally, Unit, WinAndTie
 from arena.ratings.likelihood import TieModel
-from arena.ratings.pairs import DirectGames, contradicted
+from arena.ratings.pairs import DirectResults
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ class Ratings(Struct, frozen=True):
         notes: sentences with warnings about the numbers.
         judges: agreement between judges; ``None`` for one judge, or if verdicts name no query.
         fragility: fragility by game and, if queries are known, by query; empty if off, and for fractional games.
-        direct: games of each pair of agents that met.
+        direct: what the games within pairs show.
         unit, units: the independent unit (query, conversation or game) and the number of units.
         beyond_place: whether the agent rated highest is still surely better than all others in a fit with a position
             effect; ``None`` if every game was judged in both orders, or if ``settings.position`` is on.
@@ -358,7 +358,7 @@ class Ratings(Struct, frozen=True):
     fragility: tuple[Fragility, ...] = ()
     position_low: float | None = None
     position_high: float | None = None
-    direct: tuple[DirectGames, ...] = ()
+    direct: DirectResults = DirectResults()
     unit: Unit = "query"
     units: int = 0
     beyond_place: bool | None = None
@@ -398,12 +398,6 @@ class Ratings(Struct, frozen=True):
         return tuple(
             flip for flip in self.fragility if flip.count is None or by_prior.isdisjoint((flip.ahead, flip.behind))
         )
-
-    @property
-    def contradicted(self) -> tuple[str, ...]:
-        """Agents on a circle of sure results (a beats b beats c beats a), from the highest rated down."""
-        above = ((pair.better, pair.worse) for pair in self.pairs if pair.separable)
-        return contradicted([row.agent for row in self.by_rank], self.direct, above)
 
     @property
     def neighbours(self) -> tuple[PairDifference, ...]:

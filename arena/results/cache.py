@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-FIGURES: Final = 18
+FIGURES: Final = 19
 """Version of the computations of cached values.
 
 Raise it when a computation changes, so that values in stores are computed again; the tests of this module fail until

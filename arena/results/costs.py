@@ -36,8 +36,8 @@ _LATENCY: Final = (
 )
 _COLUMNS: Final = (
     Column("agent", "Agent"),
-    Column("answered", "Answered", COUNT, "Queries with an answer; games are played where both agents answered."),
-    Column("queries", "Queries", COUNT),
+    Column("answered", "Answered", COUNT, "Games are played where both agents answered."),
+    Column("queries", "Wanted", COUNT, "An answer to each query, and to each of its repeats."),
     Column("latency_median_s", "Latency, median", SECONDS, _LATENCY),
     Column("latency_p95_s", "Latency, 95%", SECONDS, "95% of the answers took no longer."),
     Column("latency_known", "Latency known", COUNT, "Answers whose latency is known; the others are left out."),

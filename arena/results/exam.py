@@ -305,7 +305,7 @@ def exam_scores(
 
 def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, level: int, alpha: float) -> Floats:
     """Alpha-nDCG of every response, shape (agents, queries); 0 without a response, NaN if grades are missing."""
-    agents, queries = cover.gaps.agents, cover.gaps.queries
+    agents, queries = cover.agents, cover.queries
     columns = []
     for query_id in queries:
         responses = [study.rankings.get((query_id, agent), ()) for agent in agents]

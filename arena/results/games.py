@@ -38,7 +38,7 @@ from arena.store.bulk import RowColumns
 from judges.types import GameOutcome, Judgment, Verdict, conversations, repeat_name, repeat_of
 from retrieval_eval.stats import Bools, Floats, Int32s
 from retrieval_eval.stats.repeats import mean_of_repeats
-from retrieval_eval.stats.scores import Gaps, Scores
+from retrieval_eval.stats.scores import Scores
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
@@ -243,20 +243,14 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         identical = int((self.judged & self.identical[:, None]).sum())
         return Coverage(int(wanted.sum()), judged, failed, int((self.outcome == WAITING).sum()), identical)
 
-    def gaps(self) -> Gaps:
-        """Number of planned and of missing verdicts by agent and query; each order of a game needs one verdict."""
+    @cached_property
+    def judgments(self) -> NDArray[np.int64]:
+        """Number of planned and of missing verdicts, shape (2, agents, queries); each order of a game needs one."""
         agents, queries = len(self.agents), len(self.queries)
         cells = np.concatenate([side.astype(np.int64) * queries + self.query for side in (self.a, self.b)])
         wanted, judged = (self.outcome != NOT_WANTED).sum(axis=1), self.judged.sum(axis=1)
-        counts = (
-            np.bincount(cells, np.tile(verdict_counts, 2), agents * queries)
-            for verdict_counts in (wanted, wanted - judged)
-        )
-        return Gaps(
-            self.agents,
-            self.queries,
-            *(cell_counts.astype(np.int64).reshape(agents, queries) for cell_counts in counts),
-        )
+        counts = [np.bincount(cells, np.tile(own, 2), agents * queries) for own in (wanted, wanted - judged)]
+        return np.array(counts, np.int64).reshape(2, agents, queries)
 
     def coverage_by_name(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
         judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)

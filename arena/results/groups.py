@@ -124,7 +124,7 @@ def leader_by_group(
         columns.pop("conversation", None)  # its turns are one unit, so no group of it can be tested
     if not columns or leader not in games.agents or (len(games.queries) < 2 * FEW_QUERIES and not by):
         return None
-    shares = _shares(games, leader, games.scores(win_and_tie))
+    shares = shares_against(games, leader, games.scores(win_and_tie))
     unit, place = units_of(games.queries, games.clusters), {name: row for row, name in enumerate(games.queries)}
     cells: list[tuple[str, str, int, Floats, float]] = []
     for column, groups in columns.items():
@@ -183,7 +183,7 @@ def _together(parts: Sequence[Floats]) -> tuple[Floats, NDArray[np.int64]]:
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [part.size for part in parts])
 
 
-def _shares(games: GameTable, leader: str, scores: Floats) -> Floats:
+def shares_against(games: GameTable, leader: str, scores: Floats) -> Floats:
     """The leader's share of the points against each agent on each query, NaN without a game; (agents, queries)."""
     number = games.agents.index(leader)
     rows = np.flatnonzero(games.of_agent(leader) & games.played)

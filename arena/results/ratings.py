@@ -22,7 +22,7 @@ from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Query, Task, conversations, repeat_of
 from judges.writing import count_words
 from retrieval_eval.stats.repeats import Noise, noises
-from retrieval_eval.stats.scores import Gaps, MissingShare, Scores, shares
+from retrieval_eval.stats.scores import Judged, MissingShare, Scores, missing_of, shares
 
 if TYPE_CHECKING:
     from arena.data.dataset import Causes, Dataset
@@ -199,24 +199,24 @@ def leaderboard_of(
     outcomes, consistencies = _of_stages(samples, settings) if samples else ({}, {})
     stages = {task: coverage(results) for task, results in outcomes.items()}
     clusters = conversations(data.queries.values())
-    gaps: dict[str, Gaps] = {}
+    judged: dict[str, Judged] = {}
     if len(games):
-        stages[Task.PAIRWISE], gaps["pairwise"] = games.coverage(), games.gaps()
+        stages[Task.PAIRWISE], judged["pairwise"] = games.coverage(), games
         consistencies[Task.PAIRWISE] = games.consistency
     retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
     exam = _exam(store, name, settings, lambda task: samples.get(task, ()))
     nuggets = _nuggets(store, name, settings, lambda task: samples.get(task, ()))
     further = further_results(store, name, settings)
     criteria = criteria_scores(outcomes.get(Task.CRITERIA, ()), settings, clusters)
-    gaps |= _gaps("criteria", criteria)
+    judged |= _counted("criteria", criteria)
     if exam is not None:
-        gaps |= _gaps("exam", exam.scores)
+        judged |= _counted("exam", exam.scores)
     if nuggets is not None:
-        gaps |= _gaps("nuggets", nuggets.answers.scores) | _gaps("nuggets_documents", nuggets.documents.scores)
+        judged |= _counted("nuggets", nuggets.answers.scores) | _counted("nuggets_documents", nuggets.documents.scores)
     if retrieval is not None and "judge" in retrieval.scores:
-        gaps |= _gaps("retrieval", [*retrieval.scores["judge"].scores.values()])
+        judged |= _counted("retrieval", [*retrieval.scores["judge"].scores.values()])
     for key, stage_results in further.items():
-        gaps |= _gaps(key, stage_results.scores)
+        judged |= _counted(key, stage_results.scores)
     return Leaderboard(
         name,
         ratings,
@@ -239,12 +239,8 @@ def leaderboard_of(
         further=further,
         judges=games.judges,
         ungraded=ungraded(outcomes.get(Task.CRITERIA, ()), settings, len(data.answers)),
-        missing={
-            key: {agent: score_gaps.of(agent) for agent in score_gaps.agents}
-            for key, score_gaps in gaps.items()
-            if score_gaps.agents
-        },
-        uneven=shares(gaps, clusters),
+        missing={key: missing_of(scores) for key, scores in judged.items() if scores.agents},
+        uneven=shares(judged, clusters),
         models=_models(samples.values(), games.models, settings),
         drifts=_drifts(store, name),
         paid_usd=_paid(store, name, ratings),
@@ -371,9 +367,9 @@ def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str,
     return owed(store, data, settings)
 
 
-def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
+def _counted(key: str, scores: Sequence[Scores]) -> dict[str, Judged]:
     """The missing judgments of a stage's first score, under the given key; empty if the stage does not count them."""
-    return {key: scores[0].gaps} if scores and scores[0].gaps is not None else {}
+    return {key: scores[0]} if scores and scores[0].judgments is not None else {}
 
 
 def _adaptive(settings: StoredSettings, data: Dataset, games: GameTable) -> AdaptiveState | None:

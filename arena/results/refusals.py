@@ -97,9 +97,9 @@ def _risk(coverage: Scores, unanswerable: Collection[str]) -> Scores:
 
     A missing judgment can only raise it on an unanswerable query, and lower it on an answerable one.
     """
-    assert coverage.gaps is not None
+    assert coverage.judgments is not None
     wrong = np.array([float(query_id in unanswerable) for query_id in coverage.queries])
-    values, missing = np.where(coverage.values == 1, wrong, np.nan), coverage.gaps.missing > 0
+    values, missing = np.where(coverage.values == 1, wrong, np.nan), coverage.judgments[1] > 0
     ends = np.array([np.where(missing & (wrong == end), end, values) for end in (0, 1)])
     named = replace(coverage, name="risk", heading="Risk", column="risk", lower=True, conditional=True)
     return replace(named, values=values, ends=ends)

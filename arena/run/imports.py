@@ -24,7 +24,7 @@ from retrieval_eval.data.table_spec import Columns
 
 UNNAMED_JUDGE = "recorded"
 """Name given to the judge if the table of verdicts has no judge column."""
-_SOURCE = "imported verdicts"
+_VERDICTS, _SCORES = "imported verdicts", "imported scores"
 _PART = 10_000
 """Number of verdicts saved in one transaction."""
 
@@ -85,7 +85,7 @@ def import_table(
     store = Store.create(location)
     _require_imported(store, tournament)
     before = {ident for _, ident in store.wanted(tournament)} if tournament in store.tournaments() else set()
-    settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
+    settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _VERDICTS}
     store.begin(tournament, settings, data, unique)
     for part in chunks(unique.items(), _PART):
         judgments = {want: _judgment(tournament, want, verdict, reason) for want, (verdict, reason) in part}
@@ -119,7 +119,7 @@ def import_scores(
     settings = {
         "ratings": RatingsSection().model_dump(mode="json"),
         "judges": {},
-        "source": _SOURCE,
+        "source": _SCORES,
         "answer_scores": section,
     }
     store.begin(tournament, settings, data, [])

@@ -43,11 +43,11 @@ class Layout(Struct, frozen=True):
 
 def _label_studio(record: Cells) -> Iterator[Cells]:
     """A row for each annotation: a column for each control, by its name; a pair's choice is the verdict too."""
-    for annotation in _objects(record.get("annotations")):
+    for annotation in objects_in(record.get("annotations")):
         if annotation.get("was_cancelled"):
             continue
         by, row = annotation.get("completed_by"), dict[str, Any]()
-        for result in _objects(annotation.get("result")):
+        for result in objects_in(annotation.get("result")):
             value = result.get("value")
             cell = next(iter(value.values()), None) if isinstance(value, Mapping) else None
             for name in ("selected", "choices", "rating", "number", "text"):
@@ -65,9 +65,9 @@ def _argilla(record: Cells) -> Iterator[Cells]:
     responses = record["responses"]
     if isinstance(responses, Mapping):  # version 2: by question, then by person
         for question, answers in responses.items():
-            for answer in _objects(answers):
+            for answer in objects_in(answers):
                 by_person.setdefault(str(answer.get("user_id", "")), {})[question] = answer.get("value")
-    for response in _objects(responses):  # version 1: by person, then by question
+    for response in objects_in(responses):  # version 1: by person, then by question
         values = response.get("values")
         if response.get("status") == "discarded" or not isinstance(values, Mapping):
             continue
@@ -315,8 +315,9 @@ def _searched(expression: str, record: Cells) -> Any:
 
 
 def _entries(value: Any) -> list[Cells]:
-    return _objects([*value.values()] if isinstance(value, Mapping) else value)
+    return objects_in([*value.values()] if isinstance(value, Mapping) else value)
 
 
-def _objects(value: Any) -> list[Cells]:
+def objects_in(value: Any) -> list[Cells]:
+    """The JSON objects in a list; empty for any other value."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

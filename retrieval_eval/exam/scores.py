@@ -20,7 +20,7 @@ from retrieval_eval.exam.grades import UNGRADED, Grader, Grid, Grids, Rankings
 from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.repeats import averaged
-from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
+from retrieval_eval.stats.scores import Scores, over_the_known
 
 
 class Correlation(Struct, frozen=True):
@@ -94,7 +94,8 @@ class CoverScores(Struct, frozen=True):
         k: number of passages of a response that are scored.
         present: whether the agent has a response to the query, shape (agents, queries).
         pairs: number of pairs of a scored passage and an item, shape (agents, queries).
-        gaps: numbers of requested and of missing grades of these pairs.
+        agents, queries: names of the rows and columns; each repeat of an agent has a row.
+        judgments: numbers of requested and of missing grades of these pairs, shape (2, agents, queries).
         empty_queries: queries of the topic set without items, which are left out.
         uncovered_queries: number of queries where no passage covers an item, whatever the missing grades are, by level.
     """
@@ -103,14 +104,17 @@ class CoverScores(Struct, frozen=True):
     k: int
     present: NDArray[np.bool_]
     pairs: Ints
-    gaps: Gaps
+    agents: tuple[str, ...]
+    queries: tuple[str, ...]
+    judgments: Ints
     empty_queries: tuple[str, ...]
     uncovered_queries: Mapping[int, int]
 
     @property
     def graded(self) -> Ints:
         """Number of pairs of a passage and an item that have a grade, shape (agents, queries)."""
-        return self.gaps.wanted - self.gaps.missing
+        graded: Ints = self.judgments[0] - self.judgments[1]
+        return graded
 
 
 class ExamScores(Struct, frozen=True, dict=True):
@@ -175,10 +179,10 @@ class ExamScores(Struct, frozen=True, dict=True):
         Agents without a score come last and have no place.
         """
         cover = self.cover
-        tables = {"queries": cover.present, "pairs": cover.pairs, "graded": cover.graded, "missing": cover.gaps.missing}
+        tables = {"queries": cover.present, "pairs": cover.pairs, "graded": cover.graded, "missing": cover.judgments[1]}
         counts: dict[str, Counter[str]] = {name: Counter() for name in tables}
         for name, table in tables.items():
-            for agent, number in zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True):
+            for agent, number in zip(cover.agents, table.sum(axis=1).tolist(), strict=True):
                 counts[name][repeat_of(agent)[0]] += number
         places = self.places(level)
         return {
@@ -187,7 +191,7 @@ class ExamScores(Struct, frozen=True, dict=True):
                 **{measure: scores.means[agent] for measure, scores in self.by_level[level].items()},
                 **{name: by_agent[agent] for name, by_agent in counts.items()},
             }
-            for agent in dict.fromkeys([*places, *(repeat_of(name)[0] for name in cover.gaps.agents)])
+            for agent in dict.fromkeys([*places, *(repeat_of(name)[0] for name in cover.agents)])
         }
 
 
@@ -230,8 +234,8 @@ def cover_scores(
             values[..., number, at] = _response_scores(
                 grid, _covered(grades, levels), pool, grades == UNGRADED, missing
             )
-    gaps = Gaps(agents, queries, wanted, missing_counts)
-    scores = Scores("cover", agents, queries, np.zeros(shape), gaps, clusters=clusters, column="exam_cover")
+    judgments = np.array([wanted, missing_counts])
+    scores = Scores("cover", agents, queries, np.zeros(shape), judgments, clusters=clusters, column="exam_cover")
     by_level: dict[int, dict[ExamMeasure, Scores]] = {
         level: {measure: replace(scores, values=table) for measure, table in zip(_COVER, tables, strict=True)}
         for level, tables in zip(levels, values, strict=True)
@@ -239,7 +243,8 @@ def cover_scores(
     for level, (_, *ends, _) in zip(levels, values, strict=True):
         by_level[level]["cover"] = replace(by_level[level]["cover"], ends=np.array(ends))
     empty = tuple(query_id for query_id, grid in grids.grids.items() if not grid.items)
-    return CoverScores(by_level, k, present, pairs, gaps, empty, dict(zip(levels, uncovered.tolist(), strict=True)))
+    by_no_passage = dict(zip(levels, uncovered.tolist(), strict=True))
+    return CoverScores(by_level, k, present, pairs, agents, queries, judgments, empty, by_no_passage)
 
 
 def _response_scores(

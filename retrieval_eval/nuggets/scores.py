@@ -28,7 +28,7 @@ from retrieval_eval.nuggets.types import Assignment, Importance, Support
 from retrieval_eval.stats import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.repeats import averaged
-from retrieval_eval.stats.scores import Gaps, Scores
+from retrieval_eval.stats.scores import Scores
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
 """Names of the six scores in the order of the report's tables, the primary score first."""
@@ -209,13 +209,13 @@ def score_table(
         cells[at], answered[at] = np.bincount(np.array(cell_of, np.int64), minlength=12), True
         words[at] = assignment.words
     counts = cells.reshape(*shape, 3, 4)
-    gaps = Gaps(runs, chosen, counts.sum(axis=(-2, -1)), counts[..., 3].sum(axis=-1))
+    judgments = np.array([counts.sum(axis=(-2, -1)), counts[..., 3].sum(axis=-1)])
     values, *ends = (
         _with_missing(counts, answered, scores_of_counts(counts, failed=credit)) for credit in (None, 0.0, 1.0)
     )
     scores = tuple(
         Scores(
-            *(name, runs, chosen, values[..., at], gaps, np.array([end[..., at] for end in ends]), None, clusters),
+            *(name, runs, chosen, values[..., at], judgments, np.array([end[..., at] for end in ends]), None, clusters),
             column=f"{prefix}_{name.replace('a', 'all')}",
         )
         for at, name in enumerate(COLUMNS)

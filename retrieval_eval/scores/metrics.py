@@ -43,7 +43,7 @@ from retrieval_eval.stats.bootstrap import (
 )
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.repeats import averaged
-from retrieval_eval.stats.scores import Gaps, Scores
+from retrieval_eval.stats.scores import Scores
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Relevance labels by query_id and doc_id."""
@@ -195,10 +195,11 @@ def evaluate(
             unknown={name: tuple(compress(topics, unknown[name])) for name in measures if unknown[name].any()},
             missing_labels=int(counts[1, number].sum()),
         )
-    gaps = Gaps(tuple(runs), topics, *counts)
     present = np.array([[bool(scores.get(topic)) for topic in topics] for scores in runs.values()]).reshape(shape[1:])
     by_measure = {
-        name: averaged(Scores(name, tuple(runs), topics, tables[place], gaps, ends[:, place], None, clusters), present)
+        name: averaged(
+            Scores(name, tuple(runs), topics, tables[place], counts, ends[:, place], None, clusters), present
+        )
         for place, name in enumerate(measures)
     }
     of_runs: dict[str, RunCoverage] = {}

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from retrieval_eval.scores.citations import CitedSentence
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
-from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
+from retrieval_eval.stats.scores import Scores, over_the_known
 
 CitationsChecked: TypeAlias = Literal["first", "all"]
 """Whether to score only the first citation of each sentence, as TREC did, or all of them."""
@@ -128,16 +128,15 @@ def support_scores(
     agents, queries = (tuple(sorted({key[place] for key in answers})) for place in (1, 0))
     shape = (len(agents), len(queries))
     values, ends = np.full((2, *shape), np.nan), np.full((2, 2, *shape), np.nan)
-    wanted, missing = np.zeros((2, *shape), np.int64)
+    judgments = np.zeros((2, *shape), np.int64)
     row, column = ({name: at for at, name in enumerate(names)} for names in (agents, queries))
     for (query_id, agent), support in answers.items():
         at = row[agent], column[query_id]
         values[:, *at] = np.array([support.precision, support.recall], np.float64)
         ends[:, :, *at] = np.array(support.ends, np.float64)
-        wanted[at], missing[at] = sum(support.pairs) + support.missing, support.missing
-    gaps = Gaps(agents, queries, wanted, missing)
+        judgments[:, *at] = sum(support.pairs) + support.missing, support.missing
     precision, recall = (
-        Scores(name, agents, queries, score, gaps, bounds, None, clusters, name, heading)
+        Scores(name, agents, queries, score, judgments, bounds, None, clusters, name, heading)
         for (name, heading), score, bounds in zip(_NAMES.items(), values, ends, strict=True)
     )
     return precision, recall

@@ -19,7 +19,7 @@ from judges.types import repeat_of
 from retrieval_eval.stats import Bools, Floats
 from retrieval_eval.stats.bootstrap import jackknife_estimate, units_of
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.scores import Gaps, Scores
+from retrieval_eval.stats.scores import Scores
 
 _Z: Final = 1.959964
 """Two runs of one system differ by less than this many standard errors in 95 % of cases."""
@@ -53,14 +53,14 @@ def averaged(scores: Scores, present: Bools | None = None) -> Scores:
         there[place, row] = present
         absent = ~there & (there.any(axis=0) | (np.arange(most) > 0)[:, np.newaxis, np.newaxis])
         repeats[absent], ends[:, absent] = np.nan, np.nan
-    gaps = scores.gaps
-    if gaps is not None:
-        wanted, missing = np.zeros((2, *shape[1:]), np.int64)
-        np.add.at(wanted, row, gaps.wanted)
-        np.add.at(missing, row, gaps.missing)
-        gaps = Gaps(agents, scores.queries, wanted, missing)
+    judgments = None
+    if scores.judgments is not None:
+        judgments = np.zeros((2, *shape[1:]), np.int64)
+        for counts, of_repeats in zip(judgments, scores.judgments, strict=True):
+            np.add.at(counts, row, of_repeats)
     bounds = None if scores.ends is None else np.array([mean_of_repeats(end) for end in ends])
-    return replace(scores, agents=agents, values=mean_of_repeats(repeats), gaps=gaps, ends=bounds, repeats=repeats)
+    values = mean_of_repeats(repeats)
+    return replace(scores, agents=agents, values=values, judgments=judgments, ends=bounds, repeats=repeats)
 
 
 def mean_of_repeats(values: Floats) -> Floats:
@@ -79,7 +79,7 @@ def halves(scores: Scores | None, agent: str, number: int) -> Scores:
     values = np.array([mean_of_repeats(half) for half in np.split(of_agent, [number // 2])])
     has_both = ~np.isnan(values).any(axis=0)
     queries = tuple(name for name, has in zip(scores.queries, has_both.tolist(), strict=True) if has)
-    plain = replace(scores, gaps=None, ends=None, repeats=None, conditional=False)
+    plain = replace(scores, judgments=None, ends=None, repeats=None, conditional=False)
     return replace(plain, agents=names, queries=queries, values=values[:, has_both])
 
 

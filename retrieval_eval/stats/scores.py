@@ -13,9 +13,9 @@ one. p-values are corrected for the number of agents and scores (Holm).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import scipy
@@ -33,30 +33,27 @@ LEVEL: Final = 0.05
 _ROUNDING: Final = 1e-7
 
 
-class Gaps(Struct, frozen=True, eq=False):
-    """Numbers of the judgments that a score needs, and of those that are missing, by agent and query.
+class Judged(Protocol):
+    """What judgments of agents on queries make, with the numbers of these judgments."""
 
-    Attributes:
-        wanted: number of judgments that a score needs, shape (agents, queries).
-        missing: number of these judgments that failed or were never made, shape (agents, queries).
-    """
+    @property
+    def agents(self) -> tuple[str, ...]: ...
 
-    agents: tuple[str, ...]
-    queries: tuple[str, ...]
-    wanted: Ints
-    missing: Ints
+    @property
+    def queries(self) -> tuple[str, ...]: ...
 
-    def of(self, agent: str) -> tuple[int, int]:
-        """Number of the agent's missing judgments, and number of the judgments that its score needs."""
-        if agent not in self.agents:
-            return 0, 0
-        row = self.agents.index(agent)
-        return int(self.missing[row].sum()), int(self.wanted[row].sum())
+    @property
+    def judgments(self) -> Ints | None:
+        """Numbers of needed, and of missing judgments, shape (2, agents, queries); ``None`` if not counted."""
+        ...
 
-    def among(self, agents: Sequence[str]) -> Gaps:
-        rows = [self.agents.index(agent) for agent in agents if agent in self.agents]
-        names = tuple(self.agents[row] for row in rows)
-        return Gaps(names, self.queries, self.wanted[rows], self.missing[rows])
+
+def missing_of(judged: Judged) -> dict[str, tuple[int, int]]:
+    """Number of each agent's missing judgments, and number of those that it needs; empty if they are not counted."""
+    if judged.judgments is None:
+        return {}
+    wanted, missing = judged.judgments.sum(axis=2).tolist()
+    return dict(zip(judged.agents, zip(missing, wanted, strict=True), strict=True))
 
 
 class Scores(Struct, frozen=True, eq=False, dict=True):
@@ -66,7 +63,8 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         name: name of the score in comparisons, gates and calibrations.
         agents, queries: names of the rows and columns.
         values: each agent's score on each query, shape (agents, queries); NaN where an agent has no score.
-        gaps: numbers of needed and missing judgments behind the values; ``None`` if they are not counted.
+        judgments: numbers of the needed judgments behind the values, and of those that failed or were never made, shape
+            (2, agents, queries); ``None`` if they are not counted.
         ends: lower and upper bound of each value over all possible outcomes of the missing judgments, shape (2, agents,
             queries), NaN where no value is possible. ``None`` if nothing is missing.
         scale: lowest and highest possible value; ``None`` for 0 to 1, or for the range of the values if that is wider.
@@ -85,7 +83,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
     agents: tuple[str, ...]
     queries: tuple[str, ...]
     values: Floats
-    gaps: Gaps | None = None
+    judgments: Ints | None = None
     ends: Floats | None = None
     scale: tuple[float, float] | None = None
     clusters: Clusters = field(default_factory=dict)
@@ -102,13 +100,14 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         A query contributes m + (v - m) / share, with the mean m, the query's value v and the share of judged queries
         that have a value; a query without a value contributes m. A missing judgment may contribute anything.
         """
-        assert self.gaps is not None
-        known = (self.gaps.wanted > 0) & (self.gaps.missing == 0)
+        assert self.judgments is not None
+        wanted, missing = self.judgments
+        known = (wanted > 0) & (missing == 0)
         share = self.seen().sum(axis=1, keepdims=True) / np.maximum(known.sum(axis=1, keepdims=True), 1)
         mean, rows = self.points()[:, np.newaxis], np.where(self.seen(), self.values, self.points()[:, np.newaxis])
         values = np.where(known, mean + (rows - mean) / np.where(share > 0, share, np.nan), np.nan)
         low, high = (float(end) for end in (np.nanmin(values, initial=0.0), np.nanmax(values, initial=1.0)))
-        ends = np.array([np.where(self.gaps.missing > 0, end, values) for end in (low, high)])
+        ends = np.array([np.where(missing > 0, end, values) for end in (low, high)])
         return replace(self, values=values, ends=ends, scale=(low, high), conditional=False, repeats=None)
 
     @cached_property
@@ -129,7 +128,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         return low, high
 
     def missing(self, agent: str) -> tuple[int, int]:
-        return (0, 0) if self.gaps is None else self.gaps.of(agent)
+        return missing_of(self).get(agent, (0, 0))
 
     def count(self, agent: str) -> int:
         return int(self.seen()[self.agents.index(agent)].sum()) if agent in self.agents else 0
@@ -154,12 +153,10 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
 
     def among(self, queries: Collection[str]) -> Scores:
         columns = [index for index, name in enumerate(self.queries) if name in queries]
-        names, gaps = tuple(self.queries[index] for index in columns), self.gaps
-        if gaps is not None:
-            gaps = Gaps(gaps.agents, names, gaps.wanted[:, columns], gaps.missing[:, columns])
-        ends = None if self.ends is None else self.ends[:, :, columns]
-        repeats = None if self.repeats is None else self.repeats[:, :, columns]
-        return replace(self, queries=names, values=self.values[:, columns], gaps=gaps, ends=ends, repeats=repeats)
+        tables = {name: getattr(self, name) for name in ("judgments", "ends", "repeats")}
+        kept = {name: None if table is None else table[:, :, columns] for name, table in tables.items()}
+        names = tuple(self.queries[index] for index in columns)
+        return replace(self, queries=names, values=self.values[:, columns], **kept)
 
 
 def scores_of(
@@ -189,8 +186,8 @@ def scores_of(
     missing = np.where(np.isnan(table), counts, 0)
     bounds = None if scale is None else (float(scale[0]), float(scale[1]))
     ends = np.array([np.where(missing > 0, end, table) for end in bounds or (0, 1)])
-    gaps = Gaps(agents, queries, counts, missing)
-    return Scores(name, agents, queries, table, gaps, ends, bounds, clusters, column, heading or name)
+    judgments = np.array([counts, missing])
+    return Scores(name, agents, queries, table, judgments, ends, bounds, clusters, column, heading or name)
 
 
 class MissingShare(Struct, frozen=True):
@@ -227,21 +224,19 @@ class MissingShare(Struct, frozen=True):
         return self.more and self.p_alone < LEVEL <= self.p
 
 
-def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Compare each agent's share of missing judgments with that of the other agents; ``gaps`` are by score.
+def shares(scores: Mapping[str, Judged], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
+    """Compare each agent's share of missing judgments with that of the other agents, for each score by its name.
 
     Scores without missing judgments are left out.
     """
     agent_shares: list[MissingShare] = []
-    for name, score_gaps in gaps.items():
-        if not score_gaps.missing.any() or len(score_gaps.agents) < 2:
+    for name, judged in scores.items():
+        if judged.judgments is None or not judged.judgments[1].any() or len(judged.agents) < 2:
             continue
-        unit = units_of(score_gaps.queries, clusters)
-        missing, wanted = (
-            np.array([np.bincount(unit, row) for row in table]) for table in (score_gaps.missing, score_gaps.wanted)
-        )
-        for row, agent in enumerate(score_gaps.agents):
-            rest = np.arange(len(score_gaps.agents)) != row
+        unit = units_of(judged.queries, clusters)
+        wanted, missing = (np.array([np.bincount(unit, row) for row in table]) for table in judged.judgments)
+        for row, agent in enumerate(judged.agents):
+            rest = np.arange(len(judged.agents)) != row
             here, there = ((missing[rows].sum(axis=0), wanted[rows].sum(axis=0)) for rows in ([row], rest))
             counts = [int(count.sum()) for count in (*here, *there)]
             if here[1].any() and there[1].any():

@@ -38,11 +38,13 @@ def play(judge, agents=None):
 
 
 FORKS = """
-import os, runpy, sys
+import gc, os, runpy, sys
 # All that takes long to start, except the module that tells one process from another.
 import cloudpickle, jinja2, jmespath, pandas, scipy.optimize, sqlalchemy.dialects.sqlite
-import arena.boards.exports, arena.run.answers, arena.run.judging, arena.stages.pairwise, ragleague
+import arena.boards.exports, arena.boards.leaderboard, arena.results.cache, arena.run.answers, arena.run.preflight
+import arena.stages.pairwise, ragleague.board, ragleague.play
 assert "judges.function_identity" not in sys.modules
+gc.freeze()  # otherwise each copy looks through all of it when it ends
 
 for folder in map(str.strip, sys.stdin):
     if (child := os.fork()) == 0:

@@ -6,8 +6,6 @@ import base64
 import gzip
 import json
 import os
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,13 +15,17 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import ROOT
+from tests.support.children import Child, ended, environment
+
 MB = 1 << 20
 NOISE = base64.b64encode(os.urandom(3 * MB // 2))
 """Characters that nothing packs: by them a packed file has its size."""
 
 READ = """
-import resource, sys
+import gc, resource, sys
 from pathlib import Path
+gc.set_threshold(200_000, 50, 50)  # as commands do
 import numpy, pyarrow, pyarrow.csv, pyarrow.parquet  # libraries are no part of the figure
 from judges.errors import InputError
 from retrieval_eval.data.columns import read_text_columns
@@ -45,6 +47,7 @@ except InputError as error:
 print(peak() - before, said)
 """
 BOUND_MB = 1000
+CELLS = 120_000_000
 
 
 def packed(path: Path, head: bytes, unit: bytes, megabytes: int, tail: bytes = b"") -> Path:
@@ -55,15 +58,10 @@ def packed(path: Path, head: bytes, unit: bytes, megabytes: int, tail: bytes = b
 
 
 def ran(code: str, *arguments: str) -> str:
-    """What Python writes in a process of its own.
-
-    A process counts what the one that began it had in memory before it began; so a shell stands between.
-    """
-    command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", code, *arguments]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=root)
-    assert done.returncode == 0, done.stderr[-500:]
-    return done.stdout.strip()
+    """What Python writes in a process of its own."""
+    done = ended(Child(code, arguments, ROOT, environment()))
+    assert done.status == 0, done.err[-500:]
+    return done.out.strip()
 
 
 def read(path: Path, how: str) -> tuple[int, str]:
@@ -139,36 +137,38 @@ def test_a_large_honest_file_of_json_lines_is_read_in_a_stream(tmp_path: Path) -
     assert taken < 100
 
 
-@pytest.mark.parametrize("how", ["rows", "columns"])
-def test_parquet_is_bounded_by_what_it_holds_and_not_by_what_it_repeats(tmp_path: Path, how: str) -> None:
+@pytest.fixture(scope="module")
+def parquets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of files that hold little and repeat it, or hold much."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import parquet
 
-    large = tmp_path / "large.parquet"
-    parquet.write_table(pa.table({"qid": ["1"], "query": ["x" * 100_000_000]}), large, compression="zstd")
-    assert read(large, how)[1].endswith(": it unpacks to over 32 MB; write it anew without compression")
-
-    number = 60_000_000
-    same = pa.DictionaryArray.from_arrays(pa.array(np.zeros(number, np.int32)), pa.array(["a"]))
-    many = tmp_path / "many.parquet"
-    parquet.write_table(pa.table({"qid": same, "query": same}), many, row_group_size=number)
-    assert "it has 120,000,000 cells, far more than a file of its size" in read(many, how)[1]
-
     def repeating(times: int) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(pa.array([0] * times, pa.int32()), pa.array(["x" * 1_000_000]))
 
-    repeated = tmp_path / "repeated.parquet"
+    folder = tmp_path_factory.mktemp("parquets")
+    large = pa.table({"qid": ["1"], "query": ["x" * 40_000_000]})
+    parquet.write_table(large, folder / "large.parquet", compression="zstd")
+    same = pa.DictionaryArray.from_arrays(pa.array(np.zeros(CELLS // 2, np.int32)), pa.array(["a"]))
+    parquet.write_table(pa.table({"qid": same, "query": same}), folder / "many.parquet", row_group_size=CELLS // 2)
     ids, passages = [str(at) for at in range(4000)], [["y"], None, [], ["y", None]] * 1000
-    parquet.write_table(pa.table({"qid": ids, "query": repeating(4000), "passages": passages}), repeated)
-    taken, said = read(repeated, how)
+    repeated = pa.table({"qid": ids, "query": repeating(4000), "passages": passages})
+    parquet.write_table(repeated, folder / "repeated.parquet")
+    long = pa.ListArray.from_arrays(pa.array([0, 4000], pa.int32()), repeating(4000))
+    parquet.write_table(pa.table({"qid": ["1"], "query": ["a"], "passages": long}), folder / "lists.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("how", ["rows", "columns"])
+def test_parquet_is_bounded_by_what_it_holds_and_not_by_what_it_repeats(parquets: Path, how: str) -> None:
+    said = read(parquets / "large.parquet", how)[1]
+    assert said.endswith(": it unpacks to over 32 MB; write it anew without compression")
+    assert f"it has {CELLS:,} cells, far more than a file of its size" in read(parquets / "many.parquet", how)[1]
+    taken, said = read(parquets / "repeated.parquet", how)
     assert said in {"4000", "1"}
     assert taken < BOUND_MB
-
-    lists = tmp_path / "lists.parquet"
-    long = pa.ListArray.from_arrays(pa.array([0, 4000], pa.int32()), repeating(4000))
-    parquet.write_table(pa.table({"qid": ["1"], "query": ["a"], "passages": long}), lists)
-    taken, said = read(lists, how)
+    taken, said = read(parquets / "lists.parquet", how)
     assert "the texts in its lists have over 32 MB" in said
     assert taken < BOUND_MB
 

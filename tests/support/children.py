@@ -68,11 +68,12 @@ class Child:
 
 
 _NURSERY = """
-import json, os, sys
+import gc, json, os, sys
 import arena.cli.app, arena.cli.leaderboard, arena.cli.main, arena.cli.run, arena.cli.show
 import arena.cli.progress, arena.results.cache, arena.run.judging
 import anthropic, openai, judges.providers.hosted
 import scipy.linalg, scipy.sparse.csgraph, scipy.special
+gc.freeze()  # otherwise each copy looks through all of it when it ends, which took a second
 for line in sys.stdin:
     told = json.loads(line)
     if "ended" in told:

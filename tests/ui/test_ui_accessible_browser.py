@@ -18,7 +18,7 @@ from arena.results.games import GameKey
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.data.tables import write_rows
-from tests.support.browser import say_name, served, settle, show_at, until
+from tests.support.browser import say_name, served, settle, until
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.peoples_words import add_people
 from ui.app import PAGES as MENU
@@ -77,41 +77,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def opened(browser: Browser) -> Page:
-    """A page under the server's own policy for scripts, and what it says when that is broken."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    """A page on a touch screen under the server's own policy for scripts."""
+    context = browser.new_context(viewport={"width": 1440, "height": 844}, has_touch=True, reduced_motion="reduce")
+    page = context.new_page()
     page.set_default_timeout(20_000)
     return page
-
-
-@pytest.fixture(scope="module")
-def fingers(browser: Browser) -> Page:
-    """A page on a touch screen."""
-    page = browser.new_context(
-        viewport={"width": 1440, "height": 844}, has_touch=True, reduced_motion="reduce"
-    ).new_page()
-    page.set_default_timeout(20_000)
-    return page
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_no_grave_barrier_fits_a_phone_and_keeps_the_policy(opened: Page, address: str, name: str) -> None:
-    refused: list[str] = []
-    opened.on("console", lambda message: refused.append(message.text) if "Security Policy" in message.text else None)
-    opened.emulate_media(color_scheme="light")
-    say_name(opened.context, address, "ann")
-    opened.goto(f"{address}/{name}")
-    settle(opened)
-    show_at(opened, 1280)
-    until(opened, lambda: brightness(opened) > 0.5)
-    barriers = grave(opened)
-    turn_dark(opened)
-    for _ in range(10):  # the ground turns dark at once, and texts of folds a moment later
-        if not (dim := grave(opened, "color-contrast")):
-            break
-        opened.wait_for_timeout(300)
-    assert barriers + dim == [], "nothing but colours differs in the dark"
-    show_at(opened, 390)
-    assert refused == []
 
 
 MEASURED = """() => {
@@ -153,23 +123,41 @@ MEASURED = """() => {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_text_is_whole_and_large_and_targets_fit_fingers(fingers: Page, address: str, name: str) -> None:
-    say_name(fingers.context, address, "ann")
-    fingers.set_viewport_size({"width": 1440, "height": 844})
-    fingers.goto(f"{address}/{name}")
-    settle(fingers)
-    assert fingers.evaluate("matchMedia('(pointer: coarse)').matches")
-    faults: dict[str, list[str]] = {}
-    for width, scheme in ((1440, "light"), (768, "light"), (390, "light"), (390, "dark")):
-        fingers.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        fingers.set_viewport_size({"width": width, "height": 844})
-        for _ in range(10):  # it is laid out a moment later
-            if not (found := fingers.evaluate(MEASURED)):
-                break
-            fingers.wait_for_timeout(200)
-        faults |= {f"{width} {scheme}": found} if found else {}
-    assert faults == {}
-    assert "u200d" not in fingers.content(), "a joined emoji stays joined"
+def test_a_page_has_no_grave_barrier_keeps_the_policy_and_has_whole_texts_and_targets_for_fingers(
+    opened: Page, address: str, name: str
+) -> None:
+    refused: list[str] = []
+    opened.on("console", lambda message: refused.append(message.text) if "Security Policy" in message.text else None)
+    opened.emulate_media(color_scheme="light")
+    say_name(opened.context, address, "ann")
+    opened.set_viewport_size({"width": 1440, "height": 844})
+    opened.goto(f"{address}/{name}")
+    settle(opened)
+    assert opened.evaluate("matchMedia('(pointer: coarse)').matches")
+    until(opened, lambda: brightness(opened) > 0.5)
+    barriers = grave(opened)
+    faults = {f"{width} light": measured(opened, width) for width in (1440, 768, 390)}
+    opened.set_viewport_size({"width": 1440, "height": 844})
+    turn_dark(opened)
+    for _ in range(10):  # the ground turns dark at once, and texts of folds a moment later
+        if not (dim := grave(opened, "color-contrast")):
+            break
+        opened.wait_for_timeout(300)
+    assert barriers + dim == [], "nothing but colours differs in the dark"
+    faults["390 dark"] = measured(opened, 390)
+    assert {where: found for where, found in faults.items() if found} == {}
+    assert "u200d" not in opened.content(), "a joined emoji stays joined"
+    assert refused == []
+
+
+def measured(page: Page, width: int) -> list[str]:
+    """What hinders reading or touching in a window so wide."""
+    page.set_viewport_size({"width": width, "height": 844})
+    for _ in range(10):  # it is laid out a moment later
+        if not (faults := page.evaluate(MEASURED)):
+            break
+        page.wait_for_timeout(200)
+    return list(faults)
 
 
 @pytest.mark.parametrize("view", ["vote", "grade", "assess", "check"])
@@ -192,12 +180,12 @@ def test_a_long_query_leaves_room_for_what_is_judged_and_no_row_is_cut_by_a_box(
     assert rows == 0
 
 
-def test_on_a_phone_heads_and_names_of_the_heat_map_stay_in_sight(fingers: Page, address: str) -> None:
-    fingers.goto(f"{address}/queries?view=queries")
-    settle(fingers)
-    fingers.set_viewport_size({"width": 390, "height": 500})
-    fingers.wait_for_timeout(300)
-    places = fingers.locator(".picture .scroll").evaluate("""(box) => {
+def test_on_a_phone_heads_and_names_of_the_heat_map_stay_in_sight(opened: Page, address: str) -> None:
+    opened.goto(f"{address}/queries?view=queries")
+    settle(opened)
+    opened.set_viewport_size({"width": 390, "height": 500})
+    opened.wait_for_timeout(300)
+    places = opened.locator(".picture .scroll").evaluate("""(box) => {
         box.scrollTo(9999, 9999);
         const { left, top } = box.getBoundingClientRect();
         const head = box.querySelector("thead th:last-child").getBoundingClientRect();

@@ -65,7 +65,7 @@ def test_judges_and_people_are_one_table_and_one_picture_and_more_holds_the_rest
     drawn = sent(first)
     assert html_table(replace(shortened(board.comparisons), title=""), sortable=True) in drawn
     assert drawn.count("<figure") == 1
-    assert len(columns_of(shortened(board.comparisons))) <= 7
+    assert len(columns_of(shortened(board.comparisons)).columns) <= 7
     drawn = sent(unfolded(first, "more"))
     coefficients = coefficient_tables(board.comparisons, "the consensus")
     for expected in (against_people(board.comparisons), among_table(board.comparisons), *coefficients):

@@ -36,7 +36,7 @@ _GROUPS: Final = (
 
 def _beside(score: Compared) -> dict[str, Any]:
     """What stands beside a difference: the score's name, and the figure that is subtracted, which games have not."""
-    return {"heading": score.title, "subtracted": score.old} if score.on != PAIRWISE else {"heading": _EVEN}
+    return {"heading": _EVEN} if score.from_half else {"heading": score.title, "subtracted": score.old}
 
 
 def group_table(groups: Sequence[GroupCompared]) -> Table:
@@ -223,7 +223,7 @@ class GateBoard(Board, frozen=True):
         caption = f"Right of 0, {self.new} is better. An interval wholly right of {-self.margin:g} passes."
         if any(_others(score) for score in self.scores):
             caption += " The longer grey line is the interval for other judges of this kind."
-        if any(score.on == PAIRWISE for score in self.scores):
+        if any(score.from_half for score in self.scores):
             caption += f" The win rate is {self.new}'s share of the points, counted from 0.5."
         words = f"Difference of {self.new} and {self.old} with intervals"
         return Whiskers("gate", "", words, caption, lines, "Difference", SIGNED, zero=True)

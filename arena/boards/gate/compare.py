@@ -106,10 +106,10 @@ def compare(
 
     means |= {name: means[score_of(name)] for name in requested if name not in means and score_of(name) in means}
     available = [*pairwise, *means]
-    for name in dict.fromkeys(requested):
-        if name not in available:
-            hint = nearest(name, available) if available else ": nothing is judged yet"
-            raise InputError(f"--on {name}: no such score{hint}")
+    if unknown := next((name for name in requested if name not in available), ""):
+        available = available or [method.name for method in means_of(store, tournament, data, every=True)]
+        hint = nearest(unknown, available) if available else ": nothing is judged yet"
+        raise InputError(f"--on {unknown}: no such score{hint}")
     levels = {
         name: _level(settings, name)
         for name in requested or [*pairwise, *(name for name in means if means[name].ranks)]

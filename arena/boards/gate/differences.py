@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from arena.boards.gate.figures import PAIRWISE, Compared, JudgesAs, OfJudges
 from arena.config.settings import StoredSettings
@@ -88,7 +89,7 @@ def by_games(
     notes = (
         *_notes(games, rows, missing, only, unit),
         *_missing_turns(judged, turns),
-        *_look_notes(result, looks, unit),
+        *_look_notes(result, looks),
     )
     judgments = (_missing_verdicts(games, rows),) * 2
     return Compared(
@@ -195,14 +196,11 @@ def _notes(games: GameTable, rows: Bools, missing: int, alone: int, unit: Unit) 
         yield "judged in one order only, so a judge's favour for a place may show."
 
 
-def _look_notes(result: Paired, looks: Sequence[float], unit: Unit) -> Iterator[str]:
+def _look_notes(result: Paired, looks: Sequence[float]) -> Iterator[str]:
     if len(looks) > 1:
         yield f"look {len(looks)} of a gate that looks after each batch; its interval is at the level left for it."
     if looks and looks[-1] < 1 and result.verdict != "undecided":
-        yield (
-            f"decided after {looks[-1]:.0%} of the {UNITS[unit][1]}. A difference that ends a gate early is likely "
-            "smaller in truth."
-        )
+        yield "decided before all games were judged. A difference that ends a gate early is likely smaller in truth."
 
 
 def _unit(clusters: Clusters) -> Unit:
@@ -275,10 +273,12 @@ def by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clus
 
 def _missing_judgments(means: Scores, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
     by_agent = {agent: means.missing(agent) for agent in pair}
-    if means.gaps is None or not any(missing for missing, _ in by_agent.values()):
+    if means.judgments is None or not any(missing for missing, _ in by_agent.values()):
         return
     counts = listed([f"{missing:,} of {wanted:,} of {agent}" for agent, (missing, wanted) in by_agent.items()])
-    missing_shares = shares({means.name: means.gaps.among(pair)}, clusters)
+    agents = tuple(agent for agent in pair if agent in means.agents)
+    both = means.judgments[:, [means.agents.index(agent) for agent in agents]]
+    missing_shares = shares({means.name: replace(means, agents=agents, judgments=both)}, clusters)
     uneven = next(
         (
             f", more of {share.agent} by more than chance (p {P_VALUE.write(share.p)})"

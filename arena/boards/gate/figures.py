@@ -128,6 +128,11 @@ class Compared(Struct, frozen=True):
         return "undecided" if self.doubts else self.result.verdict
 
     @property
+    def from_half(self) -> bool:
+        """Whether the difference is the share of points minus one half, and not new minus old."""
+        return self.on == PAIRWISE and not self.itself
+
+    @property
     def title(self) -> str:
         return quantity(WON if self.on == PAIRWISE else score_of(self.on)).title
 
@@ -139,7 +144,7 @@ class Compared(Struct, frozen=True):
         if difference.value is None:
             return f"{title}: no {UNITS[self.unit][0]} has a figure of both."
         queries = counted(difference.n or 0, *UNITS[self.unit])
-        if self.on != PAIRWISE or self.itself:
+        if not self.from_half:
             interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
             return (
                 f"{title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "

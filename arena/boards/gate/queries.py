@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -17,9 +16,11 @@ from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import counted, listed
 from arena.present.picture import nowhere
 from arena.present.table import Column, Table, fields
+from arena.ratings.games import WinAndTie
 from arena.results.cache import cached_games
 from arena.results.costs import CostBoard, agent_costs
 from arena.results.games import GameTable
+from arena.results.groups import shares_against
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.types import Query
@@ -117,7 +118,7 @@ def pair_board(
     every: Sequence[Scores] = ()
     if on == PAIRWISE:
         games = cached_games(store, tournament)
-        scores = _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old)
+        scores = _shares(games, store.settings(tournament).win_and_tie, new, old)
         lower = False
     else:
         every = means_of(store, tournament, lambda: data, every=True)
@@ -149,15 +150,9 @@ def pair_board(
     )
 
 
-def _shares(games: GameTable, scores: Any, new: str, old: str) -> dict[str, tuple[float, float]]:
+def _shares(games: GameTable, win_and_tie: WinAndTie, new: str, old: str) -> dict[str, tuple[float, float]]:
     """By query, the shares of the points that the new and the old agent won in their games against each other."""
     if new not in games.agents or old not in games.agents:
         return {}
-    rows = np.flatnonzero(games.of_agent(new) & games.of_agent(old) & games.played)
-    won = np.where(games.a[rows] == games.agents.index(new), scores[rows], 1 - scores[rows])
-    query = games.query[rows]
-    count, points = np.bincount(query), np.bincount(query, won)
-    return {
-        games.queries[index]: (float(points[index] / count[index]), float(1 - points[index] / count[index]))
-        for index in np.flatnonzero(count).tolist()
-    }
+    won = shares_against(games, new, games.scores(win_and_tie))[games.agents.index(old)].tolist()
+    return {name: (share, 1 - share) for name, share in zip(games.queries, won, strict=True)}

@@ -68,6 +68,25 @@ def test_a_table_of_scores_is_ranked_without_a_judge(long: Path, cli: CLI) -> No
     assert "no such score; did you mean 'faithfulness'?" in cli(*gate, "faithfulnes").err
 
 
+def test_columns_of_queries_group_imported_scores(folder: Path, cli: CLI) -> None:
+    rows = [
+        (f"q{at}", agent, "m", (agent == "new") * 0.4 + at / 100, "ab"[at % 2], at + (agent == "new"))
+        for at in range(24)
+        for agent in ("new", "old")
+    ]
+    write(folder / "s.csv", ("qid", "agent", "metric", "value", "kind", "seconds"), rows)
+    assert cli("import", "scores", "s.csv", "--store", "s.db").status == 0
+    pair = ("s.db", "new", "old", "--format", "json")
+    groups = json.loads(cli("compare", *pair, "--by", "kind").out)["groups"]
+    assert {(each["value"], each["queries"]) for each in groups} == {("a", 12), ("b", 12)}
+    assert "no column 'seconds'" in cli("compare", *pair, "--by", "seconds").err, "it varies within a query"
+    ended = cli("leaderboard", "s.db", "--group", "kind=a")
+    assert "--group kind=a --details" in ended.out
+    assert "Scores without games. A section ranks" in cli("report", "s.db", "--group", "kind=a").out
+    assert "How each score orders the agents." in (folder / "report.html").read_text(encoding="utf-8")
+    assert "no such score; known are m" in cli("gate", "s.db", "--new", "new", "--old", "old").err
+
+
 def test_an_agent_without_a_score_is_missing_not_zero(folder: Path, cli: CLI) -> None:
     rows = [(f"q{at}", agent, "m", "" if (agent, at) == ("a", 0) else at / 20) for at in range(20) for agent in "ab"]
     write(folder / "s.csv", ("qid", "agent", "metric", "value"), rows)

@@ -27,7 +27,7 @@ from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.ratings import leaderboard
 from arena.results.scores import means_of
 from arena.store import Store
-from retrieval_eval.stats.scores import Gaps, shares
+from retrieval_eval.stats.scores import Scores, shares
 from tests.conftest import CLI
 from tests.support.failing_judge import FAIR, GOOD, POOR, QUALITY, QUERIES, judge, tournament
 from tests.support.llm_server import LLMServer
@@ -241,7 +241,8 @@ def test_shares_that_differ_by_more_than_chance_are_told_from_those_of_one_query
     spread, lump = np.zeros((2, 3, 20), int)
     spread[0, ::2], lump[0, 0] = 1, 10
     (first, *others), (one, *_) = (
-        shares({"exam": Gaps(("x", "y", "z"), names, wanted, missing)}) for missing in (spread, lump)
+        shares({"exam": Scores("exam", ("x", "y", "z"), names, wanted * 1.0, np.array([wanted, missing]))})
+        for missing in (spread, lump)
     )
     assert (first.agent, first.missing, first.wanted, first.uneven) == ("x", 10, 200, True)
     assert not any(own.uneven for own in others)
@@ -253,6 +254,8 @@ def test_shares_of_equal_agents_are_seldom_found_to_differ() -> None:
     for _ in range(200):
         missing = rng.binomial(10, 0.1, (3, 20))
         missing[rng.random((3, 20)) < 0.05] = 10
-        gaps = Gaps(("x", "y", "z"), tuple(map(str, range(20))), np.full((3, 20), 10), missing)
-        alarms += any(own.uneven for own in shares({"exam": gaps}))
+        wanted = np.full((3, 20), 10)
+        names = tuple(map(str, range(20)))
+        scores = Scores("exam", ("x", "y", "z"), names, wanted * 1.0, np.array([wanted, missing]))
+        alarms += any(own.uneven for own in shares({"exam": scores}))
     assert alarms <= 10

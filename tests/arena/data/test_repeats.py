@@ -160,7 +160,9 @@ def test_a_dataset_with_repeats_comes_back_from_its_files(tmp_path: Path) -> Non
     assert again.digest() == data.digest()
 
 
-def test_verdicts_on_repeats_are_games_of_their_own_on_one_query(tmp_path: Path) -> None:
+def test_verdicts_on_repeats_are_games_of_their_own_on_one_query(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "verdicts.csv"
     path.write_text(
         "qid,agent_a,agent_b,verdict,order\nq,x,y,A,ab\nq,y,x,B,ab\n"
@@ -177,7 +179,11 @@ def test_verdicts_on_repeats_are_games_of_their_own_on_one_query(tmp_path: Path)
     assert games.repeat.tolist() == [1, 2]
     assert [each.agent_a for each in imported.table.each()] == ["x", "y", "x (repeat 2)", "y (repeat 2)"]
     path.write_text("qid,agent_a,agent_b,verdict,repeat\nq,x,y,A,1\nq,x,y,B,2\nq,x,y,A,3\n")
-    assert reconcile(read_verdicts(path).table).score.tolist() == [1.0, 0.0, 1.0]
+    imported = read_verdicts(path)
+    assert reconcile(imported.table).score.tolist() == [1.0, 0.0, 1.0]
+    with caplog.at_level("INFO", logger="ragleague.read"):
+        imported.say()
+    assert "not used" not in caplog.text
     path.write_text("qid,agent_a,agent_b,verdict\nq,x,x (repeat 2),A\n")
     with pytest.raises(InputError, match="games pair the same repeat of two agents"):
         read_verdicts(path)

@@ -94,6 +94,7 @@ def test_an_interval_names_its_unit_once_and_equal_ends_once() -> None:
         (POINTS, 1012.4, 950.0, 1070.0, "1,012"),
         (PERCENT, 0.6183, 0.615, 0.622, "61.8%"),
         (PERCENT, 0.6183, 0.5, 0.7, "62%"),
+        (PERCENT, 0.0, 0.0, 1e-12, "0%"),
         (COUNT, 3, 1, 4, "3"),
         (FIGURE, 0.3183, None, None, "0.32"),
         (FIGURE, 0.3183, 0.3183, 0.3183, "0.32"),

@@ -41,7 +41,7 @@ def written(table: Table, width: int = 80) -> str:
 
 
 def test_people_see_columns_that_have_a_value_and_intervals_beside_their_figures() -> None:
-    assert [one.heading for one in shown(TABLE)] == [
+    assert [one.heading for one in shown(TABLE).columns] == [
         "Agent",
         "Bradley-Terry",
         "95% interval",
@@ -51,8 +51,8 @@ def test_people_see_columns_that_have_a_value_and_intervals_beside_their_figures
         "Read with care",
         "Games",
     ]
-    assert shown(TABLE)[2].cells == ["990 to 1,040", "-"]
-    assert shown(TABLE)[6].cells == ["undefeated, single_game", "-"]
+    assert shown(TABLE).cells[2] == ["990 to 1,040", "-"]
+    assert shown(TABLE).cells[6] == ["undefeated, single_game", "-"]
 
 
 def test_programs_get_every_key_in_every_row_with_six_decimals() -> None:

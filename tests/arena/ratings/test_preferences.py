@@ -110,7 +110,7 @@ def test_games_that_never_vary_have_narrow_intervals_by_query_and_by_game(named:
     assert 0 < high - low < 1
     assert ratings.convergence.resampled == ("query" if named else "game")
     assert ratings.convergence.units == 60
-    (direct,) = ratings.direct
+    direct = ratings.direct
     assert direct.wins + direct.losses == pytest.approx(60)
     assert direct.wins == pytest.approx(36, abs=0.1)
 

@@ -84,7 +84,7 @@ def test_a_limit_of_games_holds(tmp_path: Path, server: LLMServer) -> None:
     assert (found.verdict, found.scores[0].result.difference.n) == ("undecided", 3)
 
 
-def test_a_gate_on_a_group_asks_only_of_its_queries(tmp_path: Path, server: LLMServer) -> None:
+def test_a_gate_on_a_group_asks_only_of_its_queries(tmp_path: Path, server: LLMServer, cli: CLI) -> None:
     config = of_games(tmp_path, server)
     kinds = [f"{name},What is {name}?,{'odd' if number % 2 else 'even'}" for number, name in enumerate(QUERIES)]
     (tmp_path / "queries.csv").write_text("\n".join(["qid,query,kind", *kinds]), encoding="utf-8")
@@ -93,6 +93,13 @@ def test_a_gate_on_a_group_asks_only_of_its_queries(tmp_path: Path, server: LLMS
     assert (found.scores[0].result.difference.n, len(server.calls)) == (10, 20)
     assert found.json()["group"] == {"column": "kind", "value": "even", "of": 2}
     assert gated(config, "x", "z", group=("kind", "odd")).tournament != found.tournament
+    path = tmp_path / "t.yaml"
+    path.write_text(yaml.safe_dump(json.loads(config.model_dump_json(exclude_unset=True))))
+    command = ("gate", path, "--new", "x", "--old", "z", "--group", "kind=even")
+    assert cli(*command, "--report", tmp_path / "r.html").status == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.count("where kind=even where kind=even") == 0
+    assert "--tournament &#x27;small: x against z where kind=even&#x27;" in page, "its figures are those of the gate"
     with pytest.raises(InputError, match="no query has kind=prime; groups are kind=even, kind=odd"):
         gated(config, "x", "z", group=("kind", "prime"))
 

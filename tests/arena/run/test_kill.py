@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 from collections import Counter
@@ -22,11 +20,11 @@ from arena.config.schema import Config, load_config
 from arena.store import Store
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 from judges.types import JudgeFailure, Judgment, Task
+from tests.conftest import ROOT
 from tests.support.children import Child, begin, ended
 from tests.support.postgres import PostgresServer
 from tests.support.tournaments import configured, outcomes, results, run, write_data
 
-ROOT = Path(__file__).resolve().parents[3]
 QUERIES = [f"q{number}" for number in range(8)]
 ALL = len(QUERIES) * (4 + 6 + 3)
 CONCURRENCY = 6
@@ -53,14 +51,16 @@ criteria: {{judge: judge, documents: {{threshold: 1}}}}
 
 @contextmanager
 def slow_server(delay_ms: int, hostile: float = 0) -> Iterator[str]:
-    module = "tests.support.llm_server"
-    command = [sys.executable, "-m", module, "--delay-ms", str(delay_ms), "--hostile", str(hostile)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.terminate()
+    declared = ["--delay-ms", str(delay_ms), "--hostile", str(hostile)]
+    server = Child("from tests.support.llm_server import main; main()", declared, ROOT, os.environ)
+    try:
+        while not (port := server.out()).endswith("\n"):
+            assert server.poll() is None, server.communicate()
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{int(port)}"
+    finally:
+        server.kill()
+        server.communicate()
 
 
 def log(url: str) -> dict[str, Any]:

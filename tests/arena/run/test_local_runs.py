@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import signal
 import time
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,24 +79,20 @@ def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
     assert [f"p_{row['label']}" for row in rows] == [max(each, key=each.__getitem__) for each in shares]
 
 
-SICK = """
-import transformers
-real = transformers.LlamaForCausalLM.forward
-def forward(self, input_ids=None, *args, **options):
-    if len(input_ids) > 5:
-        raise RuntimeError("cuDNN Frontend error: mha_graph.execute(...).is_good()")
-    if (input_ids == TILDE).any():
-        raise RuntimeError("device-side assert triggered")
-    return real(self, input_ids, *args, **options)
-forward.__signature__ = __import__("inspect").signature(real)
-transformers.LlamaForCausalLM.forward = forward
-"""
-
-
 def test_a_device_that_fails_in_large_batches_and_on_one_text_costs_that_texts_judgments(
-    tmp_path: Path, cli: CLI
+    tmp_path: Path, cli: CLI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import transformers
+
+    real = transformers.LlamaForCausalLM.forward
+
+    @wraps(real)
+    def sick(self: Any, input_ids: Any = None, *arguments: Any, **options: Any) -> Any:
+        if len(input_ids) > 5:
+            raise RuntimeError("cuDNN Frontend error: mha_graph.execute(...).is_good()")
+        if (input_ids == tilde).any():
+            raise RuntimeError("device-side assert triggered")
+        return real(self, input_ids, *arguments, **options)
 
     model = save_random_chat_model(tmp_path / "model", width=64, layers=1, context=8192)
     write_data(tmp_path, ["q1", "q2"])
@@ -105,9 +103,11 @@ def test_a_device_that_fails_in_large_batches_and_on_one_text_costs_that_texts_j
     path = tmp_path / "local.yaml"
     path.write_text(config.model_dump_json(exclude_defaults=True), encoding="utf-8")
     tilde = transformers.AutoTokenizer.from_pretrained(model)("~")["input_ids"][0]
-    child = begin("run", path, folder=tmp_path, before=SICK.replace("TILDE", str(tilde)))
-    _, said = child.communicate(timeout=120)
-    assert child.returncode == 3, said
+    with monkeypatch.context() as patch:
+        patch.setattr(transformers.LlamaForCausalLM, "forward", sick)
+        done = cli("run", path)
+    said = done.err
+    assert done.status == 3, said
     assert kept(tmp_path) == LABELS, said
     assert f"relevance: {LABELS} judged, 0 needed no call, 1 failed, 0 left of {LABELS + 1}" in said
     assert "Traceback" not in said

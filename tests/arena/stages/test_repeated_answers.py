@@ -130,6 +130,7 @@ def test_compare_of_an_agent_with_itself_and_the_noise_floor_everywhere(
     assert "x (repeat 1) scores 0." in itself.out, "no win rate against itself: its repeats never met"
     parsed = json.loads(cli("compare", config, "y", "y", "--format", "json").out)
     assert (parsed["new"], parsed["old"]) == ("y (repeat 1)", "y (repeats 2 to 3)")
+    assert "0.5 is even" not in itself.out, "its difference is new minus old"
     assert {score["on"] for score in parsed["scores"]} == {"pairwise", "criteria"}
     assert {score["on"]: score["noise"]["repeats"] for score in parsed["scores"]} == {"pairwise": 2, "criteria": 3}
     other = cli("compare", config, "x", "y")

@@ -92,7 +92,7 @@ def test_an_item_that_nothing_was_graded_on_is_missing_and_not_uncovered() -> No
     bank, ranked = Bank((*BANK.items, Item("skin", "nobody was graded on this?"))), {("skin", "one"): ("p1",)}
     scores = cover_scores(make_grids(grades_of(skin=SKIN), bank, ranked), ranked, levels=(4,))
     assert [table(scores, measure)[0, 0, 0] for measure in ENDS] == [2 / 5, 2 / 4, 3 / 5]
-    assert scores.gaps.missing[0, 0] == 1
+    assert scores.judgments[1, 0, 0] == 1
 
 
 MISSING = None
@@ -124,7 +124,7 @@ def test_a_query_with_missing_grades_has_its_cover_where_it_is_known(
     scores = cover_scores(make_grids(entries, bank, ranked), ranked, levels=(4,))
     found = [float(table(scores, measure)[0, 0, 0]) for measure in ENDS]
     assert found == pytest.approx(ends, nan_ok=True)
-    assert scores.gaps.missing[0, 0] == sum(own.count(None) for own in grades.values())
+    assert scores.judgments[1, 0, 0] == sum(own.count(None) for own in grades.values())
     mean = scores.by_level[4]["cover"].means["one"]
     assert (mean.value, mean.n) == ((None, 0) if math.isnan(ends[1]) else (pytest.approx(ends[1]), 1))
 
@@ -156,10 +156,10 @@ def test_an_ungraded_pair_is_no_grade_of_0() -> None:
     ranked = {("skin", "one"): ("p1", "unseen"), ("skin", "two"): ("p2",)}
     grids = make_grids(grades, BANK, ranked)
     scores = cover_scores(grids, ranked, levels=(4,))
-    at = scores.gaps.queries.index("skin")
+    at = scores.queries.index("skin")
     assert scores.pairs[:, at].tolist() == [8, 4]
     assert scores.graded[:, at].tolist() == [3, 3]
-    assert scores.gaps.missing[:, at].tolist() == [1, 1]  # nobody asked for grades of the unseen passage
+    assert scores.judgments[1][:, at].tolist() == [1, 1]  # nobody asked for grades of the unseen passage
     assert table(scores, "cover")[:, at, 0].tolist() == [2 / 3, 0.0]
     assert table(scores, "least")[:, at, 0].tolist() == [2 / 4, 0.0]
     assert table(scores, "possible")[:, at, 0].tolist() == [1.0, 1 / 4]
@@ -201,7 +201,7 @@ def test_laws_of_cover(case: tuple[Grids, Rankings], k: int) -> None:
     for scores in (fewer, more):
         cover, least, possible = (table(scores, measure) for measure in ("cover", "least", "possible"))
         normalised = table(scores, "normalised")
-        whole = scores.gaps.missing == 0
+        whole = scores.judgments[1] == 0
         for ends in (least, possible):
             assert (np.diff(ends, axis=2) <= 0).all(), "a higher level covers no more"
             assert ((ends >= 0) & (ends <= 1 + 1e-12)).all()
@@ -212,7 +212,7 @@ def test_laws_of_cover(case: tuple[Grids, Rankings], k: int) -> None:
         assert (least == cover)[whole].all()
         assert (possible == cover)[scores.graded == scores.pairs].all()
     assert (table(more, "least") >= table(fewer, "least")).all(), "more passages cover no less"
-    assert (table(more, "normalised") >= table(fewer, "normalised"))[more.gaps.missing == 0].all()
+    assert (table(more, "normalised") >= table(fewer, "normalised"))[more.judgments[1] == 0].all()
 
 
 @pytest.mark.parametrize(("share", "passages"), [(0.3, 4), (0.6, 1), (0.6, 2)])
