@@ -18,13 +18,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+from tests.support.prefix_cache import PrefixCache
 
 _WORDS = "Read with care."
 
 
 @contextmanager
-def server(delay_ms: float) -> Iterator[str]:
-    command = [sys.executable, "-m", "benchmarks.loopback", "--delay-ms", str(delay_ms)]
+def server(delay_ms: float, *options: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "benchmarks.loopback", "--delay-ms", str(delay_ms), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
@@ -34,9 +35,14 @@ def server(delay_ms: float) -> Iterator[str]:
             process.kill()
 
 
-def asked(base_url: str) -> int:
+def log(base_url: str) -> dict[str, Any]:
     with urllib.request.urlopen(base_url.removesuffix("/v1") + "/log", timeout=60) as answer:
-        return int(json.load(answer)["count"])
+        counted: dict[str, Any] = json.load(answer)
+    return counted
+
+
+def asked(base_url: str) -> int:
+    return int(log(base_url)["count"])
 
 
 def replied(call: Call, delay_s: float) -> Reply:
@@ -80,9 +86,11 @@ def _response(model: str, text: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--delay-ms", type=float, default=0.0)
-    delay_s = parser.parse_args().delay_ms / 1000
+    parser.add_argument("--cached", action="store_true", help="cache prefixes as vendors do, and count them")
+    given = parser.parse_args()
+    delay_s = given.delay_ms / 1000
     gc.disable()  # no reply is to wait for it
-    LLMServer(lambda call: replied(call, delay_s)).run()
+    LLMServer(lambda call: replied(call, delay_s), cache=PrefixCache() if given.cached else None).run()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from judges.spec import JudgeSpec, cached_from
 from judges.types import Prompt, ReplyContract
+from judges.writing import estimated_tokens
 
 _ENCODE = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode
 
@@ -39,6 +41,14 @@ def request_id(judgment: str, prompt: Prompt) -> str:
         return judgment
     turns = json.dumps([[turn.role, turn.text] for turn in prompt.turns], separators=(",", ":"))
     return f"{judgment}-{hashlib.sha256(turns.encode('ascii')).hexdigest()[:16]}"
+
+
+def cache_key(prompt: Prompt, spec: JudgeSpec) -> str:
+    """Hash of the beginning that a prompt shares with others; empty if the judge's server does not cache it."""
+    least = cached_from(spec) if prompt.shared else None
+    if least is None or estimated_tokens(prompt.beginning) < least:
+        return ""
+    return hashlib.blake2b(prompt.beginning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _listed_contract(contract: ReplyContract) -> list[object]:

@@ -53,6 +53,7 @@ class Request(Struct, frozen=True):
         known: the stored result; a failure that the judged texts caused is kept if asking again fails otherwise.
         want: the planned judgment, as the caller knows it.
         elsewhere: whether another process is asking for it.
+        lead: key of the beginning that its prompt shares with others in the server's cache; empty if it has none.
     """
 
     judgment_id: str
@@ -60,6 +61,7 @@ class Request(Struct, frozen=True):
     known: Result | None = None
     want: Any = None
     elsewhere: bool = False
+    lead: str = ""
 
 
 class Account(Struct):
@@ -210,6 +212,9 @@ MayAsk = Callable[[str], Awaitable[bool]]
 over."""
 
 
+Called = Callable[[str], None]
+
+
 class _NotSentError(Exception):
     """A call was not made because the judge has halted; the judgment has not failed."""
 
@@ -230,9 +235,11 @@ class Judge:
         calls: number of calls sent, including retries.
         may_ask: checks before each call that no other process has taken over the judgment; ``None`` if there is no
             other.
+        called: called after each call, failed or not, with the judgment's id.
     """
 
     may_ask: MayAsk | None = None
+    called: Called | None = None
 
     def __init__(
         self,
@@ -504,6 +511,8 @@ class Judge:
         error: ProviderError | None = None,
     ) -> None:
         account.called_s += latency_s
+        if self.called is not None:
+            self.called(account.judgment_id)
         if completion is not None:
             account.replied_s += latency_s
             self.latencies_s.append(latency_s)
@@ -550,6 +559,7 @@ class Respondent(Protocol):
 
     may_ask: MayAsk | None
     """Checks before each call that no other process has taken over the request; ``None`` if no other process can."""
+    called: Called | None
 
     async def judge(self, request: Any, /) -> Any:
         """Answer a request and return the result; ``None`` if nothing was sent."""

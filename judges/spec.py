@@ -446,6 +446,7 @@ FREE = Price(input=0, output=0, cached_input=0)
 _PER_TOKEN = 1e-6
 _CACHE_WRITE = 1.25
 """Anthropic's price of tokens written to its five-minute cache, as a multiple of the input price."""
+_CACHED_FROM = 1_024
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
@@ -467,6 +468,16 @@ def price_of(spec: JudgeSpec) -> Price | None:
         return None
     share = batch_share() if spec.in_batches else 1.0
     return Price.model_validate({kind: share * dollars for kind, dollars in listed.items()})
+
+
+def cached_from(spec: JudgeSpec) -> int | None:
+    """The fewest tokens of a prompt's beginning that the judge's server caches; ``None`` if it caches none.
+
+    In batches no beginning counts, since their requests are answered in any order, and servers promise nothing.
+    """
+    if spec.provider not in VENDORS or spec.in_batches:
+        return None
+    return int(_list()["cached_from"].get(_DATE.sub("", spec.model), _CACHED_FROM))
 
 
 def batch_share() -> float:

@@ -372,6 +372,8 @@ class Prompt(Struct, frozen=True):
     Attributes:
         sample: number of this request, from 0, if the judge gets the same prompt several times; providers add the
             number to the seed.
+        shared: number of characters at the beginning of ``user`` with which other prompts begin too, after the same
+            ``system``; 0 if there are no such prompts.
     """
 
     task: Task
@@ -383,6 +385,12 @@ class Prompt(Struct, frozen=True):
     inputs: Inputs
     turns: tuple[Message, ...] = ()
     sample: int = 0
+    shared: int = 0
+
+    @property
+    def beginning(self) -> str:
+        """The text with which other prompts begin too; without ``shared`` only the system message."""
+        return f"{self.system}\n{self.user[: self.shared]}"
 
     @property
     def texts(self) -> list[str]:

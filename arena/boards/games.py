@@ -398,10 +398,11 @@ def documents_of(
 ) -> list[RetrievedDocument]:
     """The documents of a game: first the documents that its judge saw, in the order shown, then the others."""
     agents = game.agent_a, game.agent_b
-    documents = {document.document.doc_id: document for document in documents_on(game.query_id, data, labels, agents)}
+    theirs = {document.document.doc_id: document for document in documents_on(game.query_id, data, labels, agents)}
+    of_query = {document.document.doc_id: document for document in documents_on(game.query_id, data, labels)}
     shown = [] if game.same_answers else documents_shown(game.query_id, agents, data, labels, settings, alone=False)
-    others = (document for doc_id, document in documents.items() if doc_id not in shown)
-    return [*(replace(documents[doc_id], shown=True) for doc_id in shown), *others]
+    others = (document for doc_id, document in theirs.items() if doc_id not in shown)
+    return [*(replace((of_query | theirs)[doc_id], shown=True) for doc_id in shown), *others]
 
 
 _FEW_GAMES: Final = 4

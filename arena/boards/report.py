@@ -31,7 +31,7 @@ from arena.config.stages import all_tasks
 from arena.data.dataset import Dataset, texts_of
 from arena.present.blocks import Block, Board, Check, Checks, Commands, Remarks, Section, Thread, VerdictCard
 from arena.present.files import MARK, Report, render, style_sheet
-from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted, listed
+from arena.present.numbers import COUNT, MISSING, MONEY, PERCENT, POINTS, counted, listed
 from arena.present.picture import Chart, Matrix, Whiskers, nowhere
 from arena.present.table import Column, Table, TableRow, first
 from arena.results.agreement import calibrate_tournament, resampling_of
@@ -63,6 +63,7 @@ _EFFORT: Final = (
     Column("failed", "Failed", COUNT),
     Column("calls", "Calls", COUNT),
     Column("input_tokens", "Tokens in", POINTS),
+    Column("cached", "Cached", PERCENT, "Of the tokens in: read from the server's cache."),
     Column("output_tokens", "Tokens out", POINTS),
     Column("cost_usd", "Cost", MONEY),
 )
@@ -340,6 +341,7 @@ def _effort(outcomes: JudgedWants) -> list[Table]:
         results = by_id.values()
         judgments, costs = sum(isinstance(result, Judgment) for result in results), [own.cost_usd for own in results]
         models = Counter(result.model or "unknown" for result in results).most_common()
+        usage = sum((result.usage for result in results), Usage())
         rows.append(
             {
                 "judge": judge,
@@ -348,7 +350,8 @@ def _effort(outcomes: JudgedWants) -> list[Table]:
                 "judgments": judgments,
                 "failed": len(results) - judgments,
                 "calls": sum(result.calls for result in results),
-                **asdict(sum((result.usage for result in results), Usage())),
+                **asdict(usage),
+                "cached": (usage.cached_input_tokens or 0) / usage.input_tokens if usage.input_tokens else None,
                 "cost_usd": None if None in costs else sum(filter(None, costs)),
             }
         )

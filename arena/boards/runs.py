@@ -46,6 +46,13 @@ _PLAN: Final = (
     Column("identical", "Identical", COUNT, "Games of equal answers: ties without a call."),
     Column("calls", "Calls", COUNT),
     *_TOKENS,
+    Column(
+        "cached_tokens",
+        "Cached",
+        COUNT,
+        "Of the tokens in: read from the server's cache, as far as prompts begin alike.",
+    ),
+    Column("written_tokens", "Written", COUNT, "Of the tokens in: written to the server's cache, which costs more."),
     Column("cost_usd", "Cost", MONEY),
     Column("seconds", "Time", DURATION, "At two seconds a call."),
 )
@@ -137,7 +144,8 @@ def _rows(plan: Plan) -> list[dict[str, Any]]:
         *(plain(entry) | {"stage": AGENTS_ASKED, "who": entry.agent} for entry in plan.agents),
         *(
             plain(entry)
-            | {"stage": words.get(entry.task, entry.task.value), "who": entry.judge, "waiting": entry.waiting or None}
+            | {"stage": words.get(entry.task, entry.task.value), "who": entry.judge}
+            | {name: getattr(entry, name) or None for name in ("waiting", "cached_tokens", "written_tokens")}
             for entry in plan.rows
         ),
     ]

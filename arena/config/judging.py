@@ -109,6 +109,17 @@ class ReferencesSection(Section):
         return ReferenceOptions(self.include, self.annotations, self.threshold)
 
 
+class GameDocumentsSection(ReferencesSection):
+    """Which retrieved documents a judge of games reads."""
+
+    pool: Literal["pair", "query"] = "pair"
+    """The documents of a game: those that its two agents retrieved (``pair``), or the same for all games of a query
+    (``query``), which [costs less](running.md#prompts-that-servers-cache) and may change verdicts."""
+    pool_tokens: Count = 4_000
+    """``pool: query`` shows the documents with the highest labels, by the best rank where labels are equal, as long as
+    they fit into this many tokens, as estimated; at least one."""
+
+
 class PairwiseSection(Section):
     """The judges that compare answers in pairs, and which pairs they compare."""
 
@@ -120,7 +131,7 @@ class PairwiseSection(Section):
     """Which pairs of agents are compared on each query."""
     both_orders: bool = True
     """Judge each pair of answers in both orders. ``false``: only in one order, drawn at random."""
-    documents: ReferencesSection = ReferencesSection.model_construct()
+    documents: GameDocumentsSection = GameDocumentsSection.model_construct()
     """Which retrieved documents the judges read."""
     citations: bool = False
     """Let judges check citations. [Citation marks](nuggets.md#marks) become numbers of the documents in the prompt."""

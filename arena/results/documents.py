@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.config.judging import CriteriaSection
+from arena.config.judging import CriteriaSection, GameDocumentsSection
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.results.outcomes import labels_of
 from arena.store import Result, Store, Wanted
 from arena.store.outcomes import combined, document_labels, of_each_judge
 from judges.errors import InputError
-from judges.prompts.tasks import references
+from judges.prompts.tasks import best_references, references
 from judges.types import AnnotatedDocument, Judgment, Retrieved, conversations, details_of, label_of, repeat_of
 from retrieval_eval.scores.metrics import (
     Labels,
@@ -58,7 +58,8 @@ def documents_shown(
     if section is None:
         return []  # imported verdicts do not record what their judge saw
     own = isinstance(section, CriteriaSection) and section.own_documents
-    of_agents = own or not alone
+    documents = section.documents
+    of_agents = own or (isinstance(documents, GameDocumentsSection) and documents.pool == "pair")
     ranks: dict[str, int] = {}
     for entry in data.retrieved.get(query_id, ()):
         in_depth = settings.depth is None or entry.rank <= settings.depth
@@ -70,9 +71,11 @@ def documents_shown(
     for doc_id in ranks:
         label = labels.get((query_id, doc_id))
         if settings.retrieval is None or isinstance(label, Judgment):
-            known = label_of(label.outcome) if isinstance(label, Judgment) else None
-            annotated.append(AnnotatedDocument(data.documents[doc_id], known))
-    return [entry.document.doc_id for entry in references(annotated, section.documents.options())]
+            known, reason = (label_of(label.outcome), label.reason) if isinstance(label, Judgment) else (None, "")
+            annotated.append(AnnotatedDocument(data.documents[doc_id], known, reason))
+    if isinstance(documents, GameDocumentsSection) and documents.pool == "query":
+        annotated = best_references(annotated, documents.options(), ranks, documents.pool_tokens)
+    return [entry.document.doc_id for entry in references(annotated, documents.options())]
 
 
 class LabelDistribution(Struct, frozen=True):

@@ -30,7 +30,7 @@ from arena.store.runners import Runner
 from arena.store.runs import AGENTS
 from judges.errors import RETRIED_NEXT_RUN, InputError, ProviderError
 from judges.functions import contained
-from judges.judge import Judge, MayAsk, Stop
+from judges.judge import Called, Judge, MayAsk, Stop
 from judges.sections import nearest
 from judges.types import CallTrace, Query, Task, repeat_of
 from retrieval_eval.agents.build import require_messages
@@ -276,6 +276,7 @@ class _Request(Struct, frozen=True):
     query: Query
     known: AnswerOutcome | None = None
     elsewhere: bool = False
+    lead: str = ""
 
 
 _REPLY: Final[ContextVar[str]] = ContextVar("_REPLY")
@@ -297,6 +298,7 @@ class AskedAgent:
     """
 
     may_ask: MayAsk | None = None
+    called: Called | None = None
 
     def __init__(self, agent: Agent, judge: Judge | None, at_once: int, turns: asyncio.Semaphore) -> None:
         self.name, self.at_once = agent.name, at_once

@@ -12,10 +12,10 @@ from arena.stages.base import Stage
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.batches import waiting as in_batches
 from judges.errors import InputError, to_be_asked
-from judges.identity import judgment_id
+from judges.identity import cache_key, judgment_id
 from judges.providers import Provider, open_provider
-from judges.spec import FREE, JudgeSpec, batch_share, list_checked, price_of
-from judges.types import Prompt, Task
+from judges.spec import FREE, JudgeSpec, batch_share, cost_usd, list_checked, price_of
+from judges.types import Prompt, Task, Usage
 from judges.writing import estimated_tokens
 from retrieval_eval.data.trec import read_recordings
 
@@ -35,7 +35,10 @@ class PlannedCalls(Struct):
         calls: number of calls, without retries.
         input_tokens: number of tokens in the rendered prompts, see ``estimated_tokens``.
         output_tokens: number of tokens in typical replies to these prompts.
-        cost_usd: cost at the judge's price without caching; ``None`` if the price is unknown.
+        cached_tokens: of the input tokens, those that the server is expected to read from its cache: the beginning that
+            prompts share, except in the first of them.
+        written_tokens: of the input tokens, those whose writing to the cache the vendor charges.
+        cost_usd: cost at the judge's price; ``None`` if the price is unknown.
         seconds: duration at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for local models and batches.
     """
 
@@ -50,6 +53,8 @@ class PlannedCalls(Struct):
     cost_usd: float | None = 0.0
     seconds: float | None = 0.0
     waiting: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
 
 
 class Planner:
@@ -67,6 +72,7 @@ class Planner:
         self._free = {judgment.judgment_id: judgment for _, _, judgment in stages.free_judgments()}
         self._rows: dict[tuple[Task, str], PlannedCalls] = {}
         self._planned: set[str] = set()
+        self._begun: set[tuple[str, str]] = set()
         self.assigned: Assigned | None = None
 
     def walk(self, wants: Iterable[Wanted]) -> None:
@@ -120,7 +126,19 @@ class Planner:
             row.calls += 1
             row.input_tokens += round(estimated_tokens(prompt.system + prompt.user))
             row.output_tokens += self._stages.typical_tokens(want)
+            self._count_cached(row, prompt)
             self._planned.update([] if ident is None else [ident])
+
+    def _count_cached(self, row: PlannedCalls, prompt: Prompt) -> None:
+        spec = self._judges[row.judge]
+        if not (key := cache_key(prompt, spec)):
+            return
+        shared = round(estimated_tokens(prompt.beginning))
+        if (row.judge, key) in self._begun:
+            row.cached_tokens += shared
+        elif spec.provider == "anthropic":
+            row.written_tokens += shared
+        self._begun.add((row.judge, key))
 
     def opened(self) -> Mapping[str, Provider] | None:
         """The opened provider of each judge; ``None`` if any judge cannot be opened."""
@@ -178,7 +196,8 @@ class Planner:
             self._note(f"prices are list prices as of {list_checked()}; declare 'price' where they have changed")
             if spec.in_batches:
                 self._note(f"in batches a token costs {batch_share():g} of its list price")
-        row.cost_usd = (row.input_tokens * price.input + row.output_tokens * price.output) / 1e6
+        usage = Usage(row.input_tokens, row.cached_tokens, row.output_tokens, row.written_tokens)
+        row.cost_usd = cost_usd(usage, price)
 
     def _note(self, note: str) -> None:
         if note not in self.notes:

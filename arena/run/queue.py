@@ -31,7 +31,7 @@ from arena.stages.base import Stage
 from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import ReplyError, to_be_asked
-from judges.identity import judgment_id
+from judges.identity import cache_key, judgment_id
 from judges.judge import Judge, Request, RequestSource, Respondent, Stop, read_again
 from judges.types import JudgeFailure, Judgment, Task
 
@@ -51,6 +51,8 @@ _POLL_S = 0.5
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
 """Upper limit on a judge's concurrency, by which the queue renders prompts in advance; batches allow far more."""
+_FOLLOWERS = 2048
+"""Most requests that wait for the call that leads them; more are sent at once, since memory must hold their prompts."""
 _LEAST_OPEN = 16
 """Maximum number of unsaved results at low concurrency: local judges are fast, and must not wait for the store."""
 
@@ -121,7 +123,7 @@ class Lookup(Struct, frozen=True):
             elif (prompt := self.stages.prompt(want)) is not None:
                 provider = self.judges[want.judge].provider
                 ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
-                requests.append(Request(ident, prompt, want=want))
+                requests.append(Request(ident, prompt, want=want, lead=cache_key(prompt, self.judges[want.judge].spec)))
         return requests
 
     def judged(self, wants: Sequence[Wanted]) -> list[Request]:
@@ -204,6 +206,9 @@ class _JudgeQueue(RequestSource):
     need not hold a hundred thousand prompts. If another process is asking for a judgment, the queue looks that judgment
     up again later.
 
+    Of requests whose prompts begin alike, one leads: the others wait until its first call has ended, so that they find
+    the beginning in the server's cache. Meanwhile other requests are sent.
+
     Args:
         concurrency: maximum number of the judge's concurrent calls.
         ended: called once, when the judge stops taking requests.
@@ -232,6 +237,9 @@ class _JudgeQueue(RequestSource):
         self._elsewhere: list[Wanted] = []
         self._awaited: set[str] = set()
         self._ready: deque[Any] = deque()
+        self._led: dict[str, list[Any]] = {}
+        self._leaders: dict[str, str] = {}
+        self._cached: set[str] = set()
         self._changed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
         self._closed = self.over = False
@@ -252,10 +260,31 @@ class _JudgeQueue(RequestSource):
             self._filling.add_done_callback(_retrieve_exception)
         while self._ready:
             request = self._ready.popleft()
-            if not self._claims.is_lost(request.judgment_id):
+            if self._claims.is_lost(request.judgment_id):
+                self._want_again(request)
+            elif not self._follows(request):
                 return request
-            self._want_again(request)
         return None
+
+    def _follows(self, request: Any) -> bool:
+        """Whether a request waits for another to be called; if its prompt is the first to begin so, it leads."""
+        key = request.lead
+        if not key or key in self._cached or request.judgment_id in self._leaders:
+            return False
+        if key not in self._led:
+            self._led[key], self._leaders[request.judgment_id] = [], key
+            return False
+        if sum(map(len, self._led.values())) >= _FOLLOWERS:
+            return False
+        self._led[key].append(request)
+        return True
+
+    def called(self, ident: str) -> None:
+        """Send the requests that the judgment ``ident`` leads, since the server has begun to reply to it, or failed."""
+        if (key := self._leaders.pop(ident, None)) is not None:
+            self._cached.add(key)
+            self._ready.extendleft(reversed(self._led.pop(key)))
+            self._changed.set()
 
     async def more(self) -> bool:
         """Wait until another request may be ready; returns false if no request can follow."""
@@ -264,7 +293,7 @@ class _JudgeQueue(RequestSource):
             filling = self._filling is not None and not self._filling.done()
             if not filling and self._wants:
                 return True
-            if not filling and not self._elsewhere and self._closed:
+            if not filling and not self._elsewhere and not self._led and self._closed:
                 return False
             self._changed.clear()
             try:
@@ -277,6 +306,7 @@ class _JudgeQueue(RequestSource):
 
     def put_back(self, request: Any) -> None:
         """Return a request to the queue that was taken but not sent."""
+        self.called(request.judgment_id)
         if self._claims.is_lost(request.judgment_id):
             self._want_again(request)
         else:
@@ -295,6 +325,8 @@ class _JudgeQueue(RequestSource):
         self._ended()
 
     def _give_back(self) -> None:
+        for ident in list(self._leaders):
+            self.called(ident)
         idents = [request.judgment_id for request in self._ready]
         self._lookup.store.give_back(idents, self._lookup.runner)
         self._wants.extend(want for ident in idents for want in self._ledger.withdraw(ident))
@@ -404,6 +436,7 @@ class Queue:
             self._queues[name] = _JudgeQueue(
                 lookup, self.ledger, self._claims, at_once, ended=partial(ended, name), left_out=left_out
             )
+            judge.called = self._queues[name].called
 
     def begin(self, stage: str, wanted: int, shown: int | None = None) -> None:
         """Begin a stage of ``wanted`` planned judgments; ``shown`` is the total to display if results may add more."""

@@ -179,10 +179,10 @@ class AuditStage(TournamentStage):
             )
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt in other words; or the one that compares a cheat with an agent's answer, with its documents."""
+        """The prompt in other words; or the one that compares a cheat with an agent's answer, as in a game."""
         if want.task is not AUDIT:
             return self._worded[want.task].prompt(replace(want, task=WORDINGS[want.task][0]))
-        documents = self.labels.shown(want.query_id, {want.other}, self._rules.documents)
+        documents = self.labels.shown_in_game(want.query_id, {want.other}, self._rules.documents)
         if documents is None:
             return None
         query, answers = self.data.queries[want.query_id], self._shown(want)
@@ -191,6 +191,10 @@ class AuditStage(TournamentStage):
             first, second = (self.data.renumbered(answer, shown, want.other) for answer in answers)
             answers = first, second
         return pairwise_prompt(self.templates[AUDIT], query, answers, documents, self._options)
+
+    def shares(self, want: Wanted) -> bool:
+        """Of judgments in other words only a sample is made, which rarely has two that begin alike."""
+        return want.task is AUDIT
 
     def _shown(self, want: Wanted) -> tuple[Answer, Answer]:
         other = self.data.answers[want.query_id, want.other]

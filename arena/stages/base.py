@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from arena.config.judging import ReferencesSection
+from arena.config.judging import GameDocumentsSection, ReferencesSection
 from arena.data.dataset import SHARED, Dataset
 from arena.store import Result, Store, Wanted
 from arena.store.outcomes import LabelResults, document_labels
 from judges.errors import ConfigError, to_be_asked
 from judges.prompts import PromptTemplate, load_prompt
+from judges.prompts.tasks import best_references
 from judges.types import AnnotatedDocument, Judgment, Prompt, Retrieved, Task, label_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class Stage:
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt for a planned judgment; ``None`` as long as results that it shows are missing."""
         raise NotImplementedError
+
+    def shares(self, want: Wanted) -> bool:  # noqa: ARG002
+        """Whether other prompts begin like this judgment's, up to what is judged, so that servers may cache it."""
+        return True
 
     def free(self, want: Wanted) -> str | None:  # noqa: ARG002
         """The id of this judgment if its result is fixed and needs no call; ``None`` if a judge must be asked."""
@@ -184,6 +189,21 @@ class RelevanceLabels:
                     return None
                 annotated.append(AnnotatedDocument(document, section.threshold))
         return annotated
+
+    def shown_in_game(
+        self, query_id: str, agents: Collection[str], section: GameDocumentsSection
+    ) -> list[AnnotatedDocument] | None:
+        """The documents of a game between these agents, from their own pool or the query's; ``None`` as in ``shown``.
+
+        Of the query's pool, the best are shown, as many as fit into ``section.pool_tokens``, and at least one.
+        """
+        if section.pool == "pair":
+            return self.shown(query_id, agents, section)
+        documents = self.shown(query_id, None, section)
+        if documents is None:
+            return None
+        ranks = {doc_id: rank for rank, doc_id in enumerate(self.ranked(query_id))}
+        return best_references(documents, section.options(), ranks, section.pool_tokens)
 
     def ranked(self, query_id: str, agent: str | None = None) -> list[str]:
         """Ids of the query's documents down to the configured depth, by best rank over all agents or by one agent's."""

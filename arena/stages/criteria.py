@@ -74,6 +74,9 @@ class CriteriaStage(TournamentStage):
             options=options,
         )
 
+    def shares(self, want: Wanted) -> bool:  # noqa: ARG002
+        return not self._section.own_documents
+
     def _shown(self, query_id: str, agent: str) -> tuple[list[AnnotatedDocument] | None, ReferenceOptions]:
         if not self._section.own_documents:
             return self.labels.shown(query_id, None, self._section.documents), self._section.documents.options()

@@ -170,6 +170,11 @@ class ExamStage(TournamentStage):
         answer = self._answers.get((graded.item, item.item_id))
         return None if answer is None else answer_check_prompt(template, question, item.answers, answer)
 
+    def shares(self, want: Wanted) -> bool:
+        """Whether a passage is graded in several calls; items that a judge writes are taken to be as many as asked."""
+        items = self._per_query if self.bank is None else len(self.bank.active.get(want.query_id, ()))
+        return items > self.section.items_per_call
+
     def _template(self, want: Wanted) -> PromptTemplate:
         if want.task is not self._grading:
             return self.templates[want.task.value]

@@ -211,6 +211,11 @@ class NuggetStage(TournamentStage):
             return assignment_prompt(template, query, self.data.documents[subject.target], nuggets)
         return assignment_prompt(template, query, self.data.answers[want.query_id, subject.target], nuggets)
 
+    def shares(self, want: Wanted) -> bool:
+        if want.task is Task.PASSAGE_ASSIGNMENT:  # otherwise, each passage is shown once
+            return len(self._made[want.query_id].settled) > self._section.assign.batch
+        return want.task is not Task.NUGGETS
+
     def free(self, want: Wanted) -> str | None:
         """Id of a judgment that needs no call: nuggets from a file, or the assignment of nuggets to an empty answer."""
         if want.task is Task.PASSAGE_ASSIGNMENT:

@@ -58,7 +58,7 @@ class PairwiseStage(TournamentStage):
         return self.data.answers[want.query_id, first], self.data.answers[want.query_id, second]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        documents = self.labels.shown(want.query_id, want.shown, self._section.documents)
+        documents = self.labels.shown_in_game(want.query_id, want.shown, self._section.documents)
         if documents is None:
             return None
         query, answers = self.data.queries[want.query_id], self.shown(want)
@@ -66,6 +66,9 @@ class PairwiseStage(TournamentStage):
             shown = [entry.document.doc_id for entry in references(documents, self._options.references)]
             answers = self.data.renumbered(answers[0], shown), self.data.renumbered(answers[1], shown)
         return pairwise_prompt(self.templates[Task.PAIRWISE], query, answers, documents, self._options)
+
+    def shares(self, want: Wanted) -> bool:  # noqa: ARG002
+        return self._section.documents.pool == "query" or self._section.both_orders
 
     def free(self, want: Wanted) -> str | None:
         """Id of the stored tie if both answers have equal texts and, if citations count, cite the same documents."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
 from arena.calibration import ItemKey, ItemMeans
@@ -137,6 +139,14 @@ class SupportStage(TournamentStage):
         shown = AnnotatedDocument(self.data.documents[doc_id])
         query = self.data.queries[query_id]
         return self.templates[SUPPORT].render(Inputs(query, (shown,), items=(sentences[place].text,)))
+
+    def shares(self, want: Wanted) -> bool:
+        """Whether further statements on the query cite the same document."""
+        return self._cited[want.query_id, SupportSubject.of(want).doc_id] > 1
+
+    @cached_property
+    def _cited(self) -> Counter[tuple[str, str]]:
+        return Counter((each.query_id, each.doc_id) for query in self.data.queries for each in self._subjects(query))
 
     def check(self) -> None:
         ((_, words),) = self.templates[SUPPORT].reply.choices.items()

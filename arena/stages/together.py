@@ -16,6 +16,7 @@ from arena.stages.base import RelevanceLabels, Stage, TournamentStage
 from arena.stages.ratable import check_ratings
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
+from judges.prompts import shared_length
 from judges.types import Judgment, Prompt, Task
 
 
@@ -79,8 +80,11 @@ class TournamentStages(Stage):
         ]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        prompt = self._by_task[want.task].prompt(want)
-        return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
+        stage = self._by_task[want.task]
+        prompt = stage.prompt(want)
+        if prompt is None:
+            return None
+        return replace(prompt, sample=want.sample, shared=shared_length(prompt) if stage.shares(want) else 0)
 
     def free(self, want: Wanted) -> str | None:
         return self._by_task[want.task].free(want)

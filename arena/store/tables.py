@@ -330,6 +330,7 @@ VIEWS: Final = {
         SELECT tournament.name AS tournament, asked.task AS stage, asked.judge, count(judgment.outcome) AS judged,
             count(*) - count(judgment.outcome) AS failed, sum(judgment.calls) AS calls,
             sum(judgment.input_tokens) AS input_tokens, sum(judgment.output_tokens) AS output_tokens,
+            sum(judgment.cached_input_tokens) AS cached_input_tokens,
             sum(judgment.cost_usd) AS cost_usd, count(*) - count(judgment.cost_usd) AS cost_unknown
         FROM (SELECT DISTINCT tournament_id, task, judge, judgment_id FROM wanted) AS asked
         JOIN judgment ON judgment.judgment_id = asked.judgment_id

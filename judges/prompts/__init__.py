@@ -425,10 +425,29 @@ def _packaged(name: str) -> PromptTemplate:
 
 def fenced(text: str, name: str) -> str:
     """Put a text between two marks that do not occur in it."""
+    mark = _mark(text)
+    return f"<<<{name} {mark}>>>\n{text}\n<<<end {mark}>>>"
+
+
+def _mark(text: str) -> str:
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     while mark in text:
         mark = hashlib.sha256(mark.encode()).hexdigest()[:12]
-    return f"<<<{name} {mark}>>>\n{text}\n<<<end {mark}>>>"
+    return mark
+
+
+def shared_length(prompt: Prompt) -> int:
+    """Number of characters of ``prompt.user`` in front of what is judged: the answers, else the items, else a document.
+
+    0 if the template does not put these texts between marks.
+    """
+    inputs = prompt.inputs
+    texts = [answer.text for answer in inputs.answers] or [*inputs.items, numbered(inputs.items)]
+    if not (inputs.answers or inputs.items):
+        texts = [entry.document.text for entry in inputs.documents]
+    marks = [prompt.user.find(f" {_mark(text)}>>>\n") for text in texts]
+    first = min((at for at in marks if at > 0), default=0)
+    return max(0, prompt.user.rfind("<<<", 0, first))
 
 
 def asked(query: Query, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from judges.errors import PromptError
 from judges.prompts import RATINGS, PromptTemplate, whole_numbers
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, ListRule, Outcome, Prompt, Query, ReplyContract
+from judges.writing import estimated_tokens
 
 _ITEM = "item_{}"
 
@@ -186,6 +188,23 @@ def references(documents: Sequence[AnnotatedDocument], options: ReferenceOptions
     if options.ranked:
         return tuple(shown)
     return tuple(sorted(shown, key=lambda entry: (-(entry.label or 0), entry.document.doc_id)))
+
+
+def best_references(
+    documents: Sequence[AnnotatedDocument], options: ReferenceOptions, ranks: Mapping[str, int], tokens: int
+) -> list[AnnotatedDocument]:
+    """The best of the documents to show, as many as fit into ``tokens`` as estimated, and at least one.
+
+    Best are those with the highest label; among equal labels, those with the best of ``ranks``, by document id.
+    """
+
+    def place(entry: AnnotatedDocument) -> tuple[int, int, str]:
+        return -(entry.label or 0), ranks[entry.document.doc_id], entry.document.doc_id
+
+    best = sorted(references(documents, options), key=place)
+    texts = (entry.document.text + (entry.reason if options.annotations else "") for entry in best)
+    most = sum(total <= tokens for total in accumulate(map(estimated_tokens, texts)))
+    return best[: max(1, most)]
 
 
 def pairwise_prompt(

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from judges.contracts import json_schema
 from judges.errors import InputError
+from judges.identity import cache_key
 from judges.masking import storable
 from judges.providers.endpoint import (
     Endpoint,
@@ -22,8 +23,9 @@ from judges.providers.endpoint import (
     with_extras,
 )
 from judges.providers.http_answers import finish_of
-from judges.spec import JudgeSpec
+from judges.spec import JudgeSpec, cached_from
 from judges.types import Completion, Finish, Prompt, Usage
+from judges.writing import estimated_tokens
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -140,7 +142,8 @@ class OpenAIProvider(HostedProvider):
         import openai
 
         super().__init__(spec, openai.AsyncOpenAI)
-        self.limit_field = spec.token_limit_field or ("max_tokens" if spec.other_address else "max_completion_tokens")
+        self._elsewhere = spec.other_address is not None
+        self.limit_field = spec.token_limit_field or ("max_tokens" if self._elsewhere else "max_completion_tokens")
         self.identity = {**self.identity, "seed": spec.seed, **({} if spec.system_role else {"system_role": False})}
 
     def _fields(self, prompt: Prompt) -> dict[str, Any]:
@@ -149,6 +152,8 @@ class OpenAIProvider(HostedProvider):
         user = f"{in_user}\n\n{prompt.user}".strip() if in_user else prompt.user
         messages = prompt.messages("" if in_user else prompt.system, user)
         fields: dict[str, Any] = {"messages": messages, self.limit_field: spec.max_tokens}
+        if not self._elsewhere and (key := cache_key(prompt, spec)):  # other servers may refuse an unknown field
+            fields["prompt_cache_key"] = key
         if spec.seed is not None:
             fields["seed"] = spec.seed + prompt.sample
         if spec.structured_output == "object" and prompt.contract.is_object:
@@ -184,12 +189,16 @@ def _openai_usage(usage: object) -> Usage:
     return Usage(token_count(usage, "prompt_tokens"), cached, token_count(usage, "completion_tokens"))
 
 
+_MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
+
+
 class AnthropicProvider(HostedProvider):
     """Sends prompts to Anthropic's messages API.
 
-    The system message, which all prompts of a stage share, is marked for the prompt cache; the server ignores the mark
-    if the message is too short. A declared ``temperature`` is sent, although the SDK no longer has this parameter;
-    newer models refuse it, and the server's message says so.
+    A mark for the prompt cache, up to which the server charges more, stands only where other prompts begin the same and
+    the beginning is long enough: behind the documents of a query, and behind a long system message. A declared
+    ``temperature`` is sent, although the SDK no longer has this parameter; newer models refuse it, and the server's
+    message says so.
     """
 
     path = "/v1/messages"
@@ -206,10 +215,15 @@ class AnthropicProvider(HostedProvider):
         super().__init__(spec, anthropic.AsyncAnthropic)
 
     def _fields(self, prompt: Prompt) -> dict[str, Any]:
-        messages = prompt.messages("", prompt.user)
+        messages: list[dict[str, Any]] = [*prompt.messages("", prompt.user)]
+        if cache_key(prompt, self._spec):
+            shared, rest = prompt.user[: prompt.shared], prompt.user[prompt.shared :]
+            messages[0]["content"] = [{"type": "text", "text": shared} | _MARK, {"type": "text", "text": rest}]
         fields: dict[str, Any] = {"max_tokens": self._spec.max_tokens, "messages": messages}
         if prompt.system:
-            fields["system"] = [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}]
+            least = cached_from(self._spec)
+            mark = _MARK if least is not None and estimated_tokens(prompt.system) >= least else {}
+            fields["system"] = [{"type": "text", "text": prompt.system} | mark]
         if self._spec.structured_output and prompt.contract.is_object:
             fields["output_config"] = {"format": {"type": "json_schema", "schema": json_schema(prompt.contract)}}
         return fields

@@ -25,6 +25,7 @@ from judges.prompts import (
     load_prompt,
     packaged_prompts,
     rule_of,
+    shared_length,
 )
 from judges.prompts.tasks import (
     Criterion,
@@ -423,15 +424,35 @@ def test_all_grades_of_a_query_share_the_beginning_up_to_the_answer() -> None:
 
 
 def test_the_pairwise_prompt_promises_opinions_only_where_documents_have_one() -> None:
-    """Where all have one, the prompt is what it always was: judgments that were paid for keep their ids."""
+    """The same words whether all have one or some: the beginning of a query's prompts stays the same for the cache."""
     said, silent = (AnnotatedDocument(document, 2, why) for document, why in ((VACUUM, "on it"), (WEATHER, "")))
-    promised = "for the question, each with an assessor's opinion of its\nrelevance. Use them"
-    assert promised in pairwise(GOOD, BAD, said).system
-    assert judgment_id(pairwise(GOOD, BAD, said), {}) == "34f6a3e8834df6352d9cff6683083693"
-    assert "question, some with an assessor's opinion of its\nrelevance." in pairwise(GOOD, BAD, said, silent).system
+    assert (
+        "with an assessor's opinion of the relevance where\nthere is one. Use them" in pairwise(GOOD, BAD, said).system
+    )
+    template = load_prompt("pairwise", Task.PAIRWISE)
+    for each in map(template.worded, (1, 2, 3)):
+        one, two = (pairwise_prompt(each, QUERY, (GOOD, BAD), shown).system for shown in ([said], [said, silent]))
+        assert one == two
     for documents in ([silent], [AnnotatedDocument(VACUUM)]):
         assert "that were found for the question. Use them" in pairwise(GOOD, BAD, *documents).system
         assert "opinion" not in pairwise(GOOD, BAD, *documents).system
+
+
+def test_what_prompts_share_ends_where_the_text_to_be_judged_begins() -> None:
+    games = [pairwise(*answers, AnnotatedDocument(VACUUM)) for answers in ((GOOD, BAD), (BAD, GOOD), (GOOD, GOOD))]
+    beginnings = {game.user[: shared_length(game)] for game in games}
+    (shared,) = beginnings
+    assert VACUUM.text in shared
+    assert GOOD.text not in shared
+    assert BAD.text not in shared
+    assert all(game.user.startswith("<<<answer of assistant A", len(shared)) for game in games)
+    quoting = AnnotatedDocument(Document("d", f"<<<answer of assistant A>>>\n{GOOD.text}"))
+    game = pairwise(GOOD, BAD, quoting)
+    assert quoting.document.text in game.user[: shared_length(game)], "a document does not say where it ends"
+    checked = load_prompt("support", Task("support"))
+    prompt = checked.render(Inputs(Query("q", "?"), (AnnotatedDocument(VACUUM),), items=("It rains.",)))
+    assert VACUUM.text in prompt.user[: shared_length(prompt)], "all statements about a document share it"
+    assert shared_length(replace(game, user=f"{GOOD.text} or {BAD.text}?")) == 0, "a template without marks"
 
 
 WORDED = {

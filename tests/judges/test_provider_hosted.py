@@ -76,8 +76,53 @@ async def test_a_prompt_is_sent_as_system_user_and_later_turns() -> None:
     call = await sent(prompt, "anthropic")
     assert (call.path, call.body["max_tokens"]) == ("/v1/messages", 1024)
     assert call.body["messages"] == [user, *turns]
-    cached = {"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}
-    assert call.body["system"] == [cached], "what prompts share is marked for the cache"
+    assert call.body["system"] == [{"type": "text", "text": prompt.system}]
+
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def sharing(characters: int) -> Prompt:
+    """A prompt whose system message and shared beginning have this many characters together."""
+    prompt = replace(pairwise(), system="Judge.")
+    shared = "d" * (characters - len("Judge.") - 1)
+    return replace(prompt, user=f"{shared}{prompt.user}", shared=len(shared))
+
+
+@pytest.mark.parametrize(("model", "least"), [("x", 1024), ("claude-haiku-4-5-20251001", 4096)])
+async def test_anthropics_cache_is_marked_behind_what_prompts_share_where_that_is_long_enough(
+    model: str, least: int
+) -> None:
+    prompt = sharing(4 * least)
+    call = await sent(prompt, "anthropic", model=model)
+    (message,) = call.body["messages"]
+    shared, rest = (
+        {"type": "text", "text": text} for text in (prompt.user[: prompt.shared], prompt.user[prompt.shared :])
+    )
+    assert message["content"] == [shared | MARK, rest]
+    assert call.body["system"] == [{"type": "text", "text": prompt.system}], "no mark behind a short text"
+    for other in (sharing(4 * least - 4), replace(prompt, shared=0)):
+        call = await sent(other, "anthropic", model=model)
+        assert "cache_control" not in call.content.decode(), "writing costs more, and would save nothing"
+    call = await sent(replace(prompt, system="s" * 4 * least, shared=0), "anthropic", model=model)
+    assert call.body["system"] == [{"type": "text", "text": "s" * 4 * least} | MARK]
+
+
+async def test_openai_gets_a_key_of_what_prompts_share_and_other_servers_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prompt = sharing(4096)
+    assert "prompt_cache_key" not in (await sent(prompt)).body
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    provider = OpenAIProvider(JudgeSpec(provider="openai", model="x"))
+    keys = [
+        provider.request(each).get("prompt_cache_key") for each in (prompt, replace(prompt, user=prompt.user + "!"))
+    ]
+    assert keys[0] == keys[1]
+    assert keys[0]
+    assert "prompt_cache_key" not in provider.request(sharing(4092))
+    await provider.close()
 
 
 @BOTH

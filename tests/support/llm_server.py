@@ -25,9 +25,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tests.support.llm_batches import Batches
+from tests.support.prefix_cache import PrefixCache, Sent
 from tests.support.scripted_judges import steady_text, steady_vectors
 
 Ending = Literal["stop", "length", "refusal", "content_filter", "tool_call"]
@@ -132,12 +133,17 @@ class LLMServer:
         script: what to reply; a sequence is replied in turn.
         port: to listen on; any free one when left out.
         tls: encrypts what comes and goes.
+        cache: counts the cached tokens of prompts; without one, every prompt has a few.
     """
 
     def __init__(
-        self, script: Script | Sequence[Reply] = steady_judge, port: int = 0, tls: ssl.SSLContext | None = None
+        self,
+        script: Script | Sequence[Reply] = steady_judge,
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        cache: PrefixCache | None = None,
     ) -> None:
-        self._tls = tls
+        self._tls, self.cache = tls, cache
         self.script = in_turn(script) if isinstance(script, Sequence) else script
         self.calls: list[Call] = []
         self.connections_made = 0
@@ -166,7 +172,10 @@ class LLMServer:
 
     def log(self) -> dict[str, Any]:
         calls = [{"path": call.path, "at": call.at, "sha256": call.sha256} for call in self.calls]
-        return {"count": len(calls), "calls": calls}
+        log: dict[str, Any] = {"count": len(calls), "calls": calls}
+        if self.cache is not None:
+            log["tokens"] = asdict(self.cache.total)
+        return log
 
     async def _serve(self, started: Callable[[], object]) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -235,9 +244,12 @@ class _Connection(asyncio.Protocol):
             return
         self.server.calls.append(call)
         reply = self.server.script(call)
-        content = _content(call, reply)
+        begins, cache, sent = call.at + reply.delay_s, self.server.cache, None
+        if cache is not None and "messages" in call.body:
+            sent = cache.take(call.path, call.body, call.at, begins)
+        content = _content(call, reply, sent)
         if reply.delay_s:  # from the request's last byte on
-            asyncio.get_running_loop().call_at(call.at + reply.delay_s, self.send, reply, content)
+            asyncio.get_running_loop().call_at(begins, self.send, reply, content)
         else:
             self.send(reply, content)
 
@@ -268,10 +280,10 @@ class _Connection(asyncio.Protocol):
         self.transport.close()
 
 
-def _content(call: Call, reply: Reply) -> bytes:
+def _content(call: Call, reply: Reply, sent: Sent | None = None) -> bytes:
     if reply.fault in {"stall", "reset"}:
         return b""
-    return b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply))
+    return b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply, sent))
 
 
 def as_events(body: Mapping[str, Any]) -> bytes:
@@ -313,15 +325,15 @@ def _response(status: int, headers: Mapping[str, str], content: bytes, kind: str
     return head.encode("latin-1") + content
 
 
-def _body(call: Call, reply: Reply) -> Mapping[str, Any]:
+def _body(call: Call, reply: Reply, sent: Sent | None = None) -> Mapping[str, Any]:
     if reply.body is not None:
         return reply.body
     if reply.status != 200:
         return {"error": {"message": reply.text, "type": "scripted", "code": None}}
-    return _anthropic_body(call, reply) if call.path.endswith("/messages") else _openai_body(call, reply)
+    return (_anthropic_body if call.path.endswith("/messages") else _openai_body)(call, reply, sent)
 
 
-def _openai_body(call: Call, reply: Reply) -> dict[str, Any]:
+def _openai_body(call: Call, reply: Reply, counted: Sent | None) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
     finish = {"refusal": "stop", "tool_call": "tool_calls"}.get(reply.ending, reply.ending)
     if reply.ending == "refusal":
@@ -339,7 +351,8 @@ def _openai_body(call: Call, reply: Reply) -> dict[str, Any]:
     if reply.usage:
         sent, written = len(call.content) // 4, len(reply.text or "") // 4
         sent = sent if reply.tokens is None else reply.tokens
-        details = {"cached_tokens": 16}
+        sent = sent if counted is None else counted.all
+        details = {"cached_tokens": 16 if counted is None else counted.cached}
         body["usage"] = {
             "prompt_tokens": sent,
             "completion_tokens": written,
@@ -349,7 +362,7 @@ def _openai_body(call: Call, reply: Reply) -> dict[str, Any]:
     return body
 
 
-def _anthropic_body(call: Call, reply: Reply) -> dict[str, Any]:
+def _anthropic_body(call: Call, reply: Reply, counted: Sent | None) -> dict[str, Any]:
     endings = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_call": "tool_use"}
     content: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
     if reply.ending == "tool_call":
@@ -364,10 +377,11 @@ def _anthropic_body(call: Call, reply: Reply) -> dict[str, Any]:
         "stop_sequence": None,
     }
     if reply.usage:
+        sent = counted or Sent(len(call.content) // 4, 16, 8)
         body["usage"] = {
-            "input_tokens": len(call.content) // 4,
-            "cache_read_input_tokens": 16,
-            "cache_creation_input_tokens": 8,
+            "input_tokens": sent.fresh,
+            "cache_read_input_tokens": sent.cached,
+            "cache_creation_input_tokens": sent.written,
             "output_tokens": len(reply.text or "") // 4,
         }
     return body

@@ -59,7 +59,7 @@ def answers(run: AppTest) -> list[str]:
 
 @pytest.mark.parametrize(
     ("view", "prompt", "seen"),
-    [("vote", "pairwise@1", True), ("vote", "of-my-own@1", False), ("vote", "", False), ("label", "pairwise@1", False)],
+    [("vote", "pairwise@2", True), ("vote", "of-my-own@1", False), ("vote", "", False), ("label", "pairwise@2", False)],
 )
 def test_people_see_a_reference_answer_where_the_judge_saw_it(store: Path, view: str, prompt: str, seen: bool) -> None:
     write_store(store, queries=4, reference="Sixty days.", prompt=prompt)

@@ -164,10 +164,13 @@ def test_a_query_is_asked_for_by_its_id_its_label_in_a_link_or_words_of_it(words
 
 @pytest.mark.parametrize("threshold", [0, 1, 2])
 @pytest.mark.parametrize("depth", [None, 1])
-def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, threshold: int, depth: int | None) -> None:
+@pytest.mark.parametrize("pool", [{}, {"pool": "query"}, {"pool": "query", "pool_tokens": 30}])
+def test_documents_shown_are_those_of_the_judge_s_prompt(
+    tmp_path: Path, threshold: int, depth: int | None, pool: dict[str, Any]
+) -> None:
     sections: dict[str, Any] = {
         "retrieval": {"judge": "strict", "depth": depth},
-        "pairwise": {"judges": ["strict"], "documents": {"threshold": threshold}},
+        "pairwise": {"judges": ["strict"], "documents": {"threshold": threshold, **pool}},
     }
     config = Config.model_validate(
         {"name": "n", "store": "s", "data": {"queries": "q"}, "judges": {"strict": {"provider": "lexical"}}, **sections}
@@ -184,9 +187,8 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
         seen = [entry.document.doc_id for entry in found if entry.shown]
         same = result is not None and result.judgment_id == IDENTICAL
         assert seen == ([] if same else [entry.document.doc_id for entry in prompt.inputs.documents])
-        assert {entry.document.doc_id for entry in found} == {
-            entry.doc_id for entry in data.retrieved[want.query_id] if entry.agent in {want.item, want.other}
-        }
+        theirs = {entry.doc_id for entry in data.retrieved[want.query_id] if entry.agent in {want.item, want.other}}
+        assert {entry.document.doc_id for entry in found} == theirs.union(seen)
 
 
 def test_without_labels_every_retrieved_document_is_shown(tmp_path: Path) -> None:
