@@ -273,7 +273,10 @@ ANSWERS = {name: [{"question": "Why?", "answer": name}] for name in "xy"}
         (lambda _: rl.rate([1, 2]), "verdicts: give a frame, dictionaries or a file, and not int"),
         (lambda _: rl.load(ANSWERS, limit="many"), "limit: must be a whole number, not 'many'"),
         (lambda _: rl.load(ANSWERS, limit=0), "limit: must be at least 1, not 0"),
-        (lambda _: rl.load(ANSWERS, columns={"answer": 3}), "columns.answer: must be a text in quotes or a list, .*, not 3"),
+        (
+            lambda _: rl.load(ANSWERS, columns={"answer": 3}),
+            "columns.answer: must be a text in quotes or a list, .*, not 3",
+        ),
         (lambda _: rl.load([None]), "answers: give files, frames, dictionaries or samples, and not NoneType"),
         (lambda _: rl.load({}), "answers: the table has no rows; add at least one"),
         (lambda _: rl.load(""), "answers: the name of a file is empty; name a file"),
