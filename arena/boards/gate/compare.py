@@ -217,7 +217,16 @@ def _by_group(
             of_groups.append(
                 GroupCompared(column, value, compared, None if math.isnan(mean) else mean, group not in levels, p)
             )
-    return sorted(of_groups, key=lambda group: math.inf if group.shrunk is None else group.shrunk)
+    # Where groups do not differ by more than chance, all shrunk differences are equal, and the raw ones give the order.
+    return sorted(of_groups, key=_order)
+
+
+def _order(group: GroupCompared) -> tuple[float, float]:
+    shrunk_to, raw = (
+        math.inf if difference is None else round(difference, 9)
+        for difference in (group.shrunk, group.compared.result.difference.value)
+    )
+    return shrunk_to, raw
 
 
 def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:
