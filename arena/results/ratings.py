@@ -412,6 +412,7 @@ def _drifts(store: Store, tournament: str) -> list[Mapping[str, float | int | st
     """The last finding on each judge and level."""
     results = store.results_named(f"drift-{tournament}-").values()
     outcomes = [each.outcome for each in results if isinstance(each, Judgment) and isinstance(each.outcome, Mapping)]
+    outcomes = [each for each in outcomes if each["tournament"] == tournament]  # "a-b" begins as "a" does
     outcomes.sort(key=lambda each: (each["day"], each["labels"]))
     return [*{(each["judge"], each["level"]): each for each in outcomes}.values()]
 

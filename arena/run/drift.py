@@ -203,7 +203,7 @@ def ask_again(store: Store, config: Config, card: Mapping[str, Any], today: date
         of_judge = means_by_agent(level, second, kind.means, first)
         asked = replace(asked, agents=tuple(_two_dates(store, config, held, (judge_name, kind), of_judge)))
     outcome = {"judge": judge_name, "level": level, "made": made, "day": day, "verdict": measured.verdict}
-    outcome |= {"labels": measured.n, "moved": len(measured.labels)}
+    outcome |= {"labels": measured.n, "moved": len(measured.labels), "tournament": config.name}
     ident = f"{DRIFT.value}-{config.name}-{judge_name}-{level}-{day}-{measured.n}"
     store.save([(DRIFT, "", Judgment(ident, outcome, "", "", "", calls=0, cost_usd=0.0))])
     return asked

@@ -26,10 +26,11 @@ from arena.present.blocks import Check
 from arena.results.games import read_games
 from arena.results.opinions import judges_opinions, nugget_texts
 from arena.results.ratings import leaderboard
-from arena.run.drift import ask_again
+from arena.run.drift import DRIFT, ask_again
 from arena.store import Store
 from arena.store.annotations import Annotations
 from benchmarks.drift import found, measured, world
+from judges.types import Judgment
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import sign_flip
@@ -103,6 +104,11 @@ def test_a_judge_that_stayed_is_asked_once_and_has_not_drifted(cli: CLI, tmp_pat
     assert asked["cost_usd"] > 0
     assert since(cli, config, card) == asked
     assert len(server.calls) == 240
+    with closing(Store.open(str(tmp_path / "store.db"))) as store:
+        (finding,) = store.results_named("drift-small-").values()
+        assert isinstance(finding, Judgment)
+        later = {"tournament": "small-2", "verdict": "drifted", "day": finding.outcome["day"] + 1}
+        store.save([(DRIFT, "", replace(finding, judgment_id="drift-small-2-fair", outcome=finding.outcome | later))])
     check = same_judge(tmp_path)
     assert check is not None
     assert check.status == "passed"
