@@ -222,7 +222,7 @@ class _Reader(ShownTexts):
         return entries
 
     def _judges_object(self, body: str) -> Mapping[str, Any]:
-        """Find the judge's JSON object in a reply, and return it without its mark. No text may follow the object.
+        """Return the judge's JSON object in a reply, without its mark. No text may follow the object.
 
         It is the last object in the reply. An object with errors of spelling, such as single quotes, must be the whole
         reply.

@@ -57,7 +57,7 @@ class Way(Struct, frozen=True):
 
 
 class Placement(NamedTuple):
-    """An agent that a score places differently from the games.
+    """An agent that takes another place by a score than by the games.
 
     Attributes:
         others: agents whose order with this agent differs between the score and the games.
@@ -127,7 +127,7 @@ class ComparedScores(Struct, frozen=True, eq=False):
 
 
 def state_of(tally: PairTally) -> Look:
-    """Look of the marks of an agent, or of a score, with these pairs."""
+    """How to draw an agent or a score: blue if more than half of its pairs are proven."""
     return "blue" if 2 * tally.proven > tally.pairs else "open"
 
 

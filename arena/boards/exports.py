@@ -172,7 +172,7 @@ def export_query_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_scores(store: Store, tournament: str, out: Path) -> int:
-    """Write each agent's scores by query, and their means as query ``all``, as ``autojudge-evaluate`` reads them."""
+    """Write each agent's scores in the form of ``autojudge-evaluate``: one a query, and the mean as query ``all``."""
     from arena.boards.compare import compare_board  # late: other exports compute no scores
 
     compared = compare_board(store, tournament)

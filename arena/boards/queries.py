@@ -133,7 +133,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         """
         spread, agreement = separations(*self.measured(kind))
         separation = np.where(spread == 0, 0, spread * agreement)
-        stands_out = [bool(kind == WON and own.beyond_chance and own.spread) for own in self.standings.figures]
+        stands_out = [bool(kind == WON and figure.beyond_chance and figure.spread) for figure in self.standings.figures]
         common = ~np.array(stands_out, np.bool_)
         return [self.standings.queries[row] for row in np.lexsort((-np.nan_to_num(spread), -separation, common))]
 

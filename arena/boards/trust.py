@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 PEOPLE: Final = "Agreement of people with the judge"
 SIMULATED: Final = "simulated"
-"""Name of a judge whose verdicts were drawn by chance, as those of ``ragleague demo``."""
+"""Judge's name in tables of simulated verdicts, such as the second board of ``ragleague demo``."""
 _CARRIED_BY: Final = 0.02
 """Share of the queries, at least two, whose removal must not change the leader; otherwise a trust check fails."""
 _NAMED: Final = 5
@@ -522,7 +522,7 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
 
 
 def _same_judge(board: Leaderboard) -> Iterator[Check]:
-    """Whether each judge stayed the same: by its model's name, and by what it says of its card's items."""
+    """Whether each judge is still the same: its model has one name, and it judges the items of its card as it did."""
     for judge in dict.fromkeys([*board.models, *(str(each["judge"]) for each in board.drifts)]):
         models = _versions(board, judge)
         drifts = [each for each in board.drifts if each["judge"] == judge]

@@ -76,7 +76,7 @@ class Dataset(Struct, frozen=True, dict=True):
         return tuple(sorted(answering | retrieving - {SHARED}))
 
     def names_of(self, query_id: str, agent: str) -> list[str]:
-        """The names in ``answers`` of an agent's answers to a query, one for each repeat."""
+        """The keys of ``answers`` with what an agent answered to a query: its name, and a name for each repeat."""
         return [name for name in self.answerers if repeat_of(name)[0] == agent and (query_id, name) in self.answers]
 
     @cached_property

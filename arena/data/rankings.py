@@ -37,7 +37,7 @@ def is_ranked(header: Iterable[str], columns: Columns) -> bool:
 
 
 def games_of_rankings(source: TextSource, rows: TextTable, columns: Columns) -> tuple[TextTable, list[Tiers]]:
-    """A table of games, one for each pair of agents in a ranking, and the rankings."""
+    """Read a table of rankings: the games that they make, one for each pair of agents, and the rankings themselves."""
     called = RANKINGS.named(rows.columns, {name: columns[name] for name in columns if name in RANKINGS.columns})
     texts = {ours: rows.columns[theirs].each() for theirs, ours in called.items() if ours in RANKINGS.columns}
     rankings = list(_whole(source, rows, texts) if "ranking" in texts else _by_rows(source, rows, texts))

@@ -226,7 +226,11 @@ class TaskProgress:
         """How many tasks are done and skipped and, from three on, about how long the others take at this pace."""
         done, skipped = len(self.of(TaskState.DONE)), len(self.of(TaskState.SKIPPED))
         words = f"{done:,} of {len(self.queue):,} {form.things} {form.done}" + f", {skipped:,} skipped" * bool(skipped)
-        seconds = {(own.other, own.texts): own.seconds for own in self._annotations.values() if own.seconds is not None}
+        seconds = {
+            (label.other, label.texts): label.seconds
+            for label in self._annotations.values()
+            if label.seconds is not None
+        }
         left = len(self.queue) - done - skipped
         if done < 3 or not seconds or not left:
             return words

@@ -144,10 +144,10 @@ def crossed(
 def shown(table: Table) -> Table:
     """The table that people see: intervals have columns of their own, and columns without any value are left out."""
     columns = []
-    for place, own in enumerate(table.columns):
-        if not own.heading:
+    for place, declared in enumerate(table.columns):
+        if not declared.heading:
             continue
-        column = replace(own, form=deserved(own.form, map(own.ends, table.rows)))
+        column = replace(declared, form=deserved(declared.form, map(declared.ends, table.rows)))
         if place == 0 or any(column.form.write(column.value(row)) != MISSING for row in table.rows):
             columns.append(column)
         if column.interval and column.drawn != "whiskers":

@@ -60,20 +60,20 @@ def other_judges(
             scores = cluster_scores(_of(games, rows), fitted)
             cells[:, np.unique(games.cluster[rows]), place, number] = (scores @ direction).T
     se, half = compared.joint.se, compared.joint.half
-    found = []
+    by_pair = []
     for number, (pair, one, other) in enumerate(zip(pairs, ahead.tolist(), behind.tolist(), strict=True)):
         each, units = cells[number : number + 1], int(compared.joint.units[one, other])
-        own = over_repeats(each)
+        averaged = over_repeats(each)
         ends = np.array([half[one, other], half[other, one]])
         errors = np.maximum([se[one, other], se[other, one]], 1e-9)
         tails = scipy.special.stdtr(max(units - 1, 1), -ends / errors)
-        below, above = np.fmax(ends, [float(variance(own).half_widths(tail)[0]) for tail in tails]).tolist()
-        judging = int((~np.isnan(own[0])).any(axis=0).sum())
+        below, above = np.fmax(ends, [float(variance(averaged).half_widths(tail)[0]) for tail in tails]).tolist()
+        judging = int((~np.isnan(averaged[0])).any(axis=0).sum())
         interval = Estimate(pair.difference, n=units)
-        if np.isfinite(variance(own).half_widths(0.025)).all():
+        if np.isfinite(variance(averaged).half_widths(0.025)).all():
             interval = replace(interval, low=pair.difference - below, high=pair.difference + above, method=METHOD)
-        found.append(OtherJudges(pair.better, pair.worse, judging, interval, parts_of(each)))
-    return tuple(found)
+        by_pair.append(OtherJudges(pair.better, pair.worse, judging, interval, parts_of(each)))
+    return tuple(by_pair)
 
 
 def over_repeats(cells: Floats) -> Floats:

@@ -89,10 +89,10 @@ def decides(config: Config, data: Dataset, rows: Sequence[PlannedCalls], store: 
         sizes.append(("Twice the repeats", queries, judges, 2 * repeats, every))
     runs = []
     for run, size, asked, times, cost in sizes:
-        found, others = (
+        smallest, others = (
             smallest_difference(pilot.components, size, asked, times, others=other) for other in (False, True)
         )
-        runs.append(Decidable(run, size, asked, cost, found, others, times))
+        runs.append(Decidable(run, size, asked, cost, smallest, others, times))
     return replace(pilot, runs=runs)
 
 

@@ -159,7 +159,7 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None, stages: Tourna
         rows = planner.rows()
         to_come = _to_come(config, data)
         most = _at_most(config, opened) if to_come else None
-        found = decides(config, data, (most or Plan(rows, [])).rows, store) if config.pairwise is not None else None
+        decidable = decides(config, data, (most or Plan(rows, [])).rows, store) if config.pairwise is not None else None
     notes = [
         *notes_of(data, config.agents),
         *_ASSUMED,
@@ -170,15 +170,15 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None, stages: Tourna
         *_addresses(config),
     ]
     if (repeats := planned_repeats(config, data)) > 1:
-        notes.append(repeats_note(repeats, found.components if isinstance(found, Decides) else None))
-    if isinstance(found, str):
-        notes.append(found)
+        notes.append(repeats_note(repeats, decidable.components if isinstance(decidable, Decides) else None))
+    if isinstance(decidable, str):
+        notes.append(decidable)
     if to_come:
         notes.append(
             f"{to_come[0]} answers are still to come: {to_come[1]:,} more games and grades, and the documents that "
             f"agents will have retrieved. 'ragleague run CONFIG --stage agents', {_BOUND}"
         )
-    return Plan(rows, notes, agents, most, None if isinstance(found, str) else found)
+    return Plan(rows, notes, agents, most, None if isinstance(decidable, str) else decidable)
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def smallest_difference(
 
 
 def _student(p: float, freedom: float) -> float:
-    """Quantile of Student's t (Abramowitz and Stegun 1964, 26.7.5); ``scipy.special`` would take a plan 0.1 s more."""
+    """Quantile of Student's t (Abramowitz and Stegun 1964, 26.7.5), since importing ``scipy.special`` takes 0.1 s."""
     z = NormalDist().inv_cdf(p)
     terms = (
         (z**3 + z) / 4,

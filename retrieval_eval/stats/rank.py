@@ -191,7 +191,7 @@ class HeadWeighted(Struct, frozen=True):
 
 
 def head_weighted(truth: Floats, predicted: Floats) -> HeadWeighted:
-    """Head-weighted correlations of predicted scores with true ones of the same runs, shape (runs,), none NaN."""
+    """Correlations of predicted with true scores that weigh the best runs most; both of shape (runs,), without NaN."""
     ((x,), (y,)) = next(_signs(truth, predicted))
     order = np.argsort(-np.round(predicted, _DECIMALS), kind="stable")
     gaps = np.triu(truth[order, np.newaxis] - truth[order])  # from each run to those placed below it

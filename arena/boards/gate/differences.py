@@ -118,8 +118,8 @@ def _of_judges(
 
     alone, without = [], dict[str, GateVerdict]()
     for name in names:
-        own, rest = (games.rated(options, rows & of) for of in (games.of_judge(name), ~games.of_judge(name)))
-        alone.append(np.nan if own is None else float(outcomes_of(own, pair).score.mean()) - 0.5)
+        ones, rest = (games.rated(options, rows & of) for of in (games.of_judge(name), ~games.of_judge(name)))
+        alone.append(np.nan if ones is None else float(outcomes_of(ones, pair).score.mean()) - 0.5)
         if rest is not None and (other := verdict(rest)) != verdict(rated):
             without[name] = other
     others = for_other_judges(result.difference, half)
